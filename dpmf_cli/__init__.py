@@ -1,7 +1,7 @@
 """dpmf: experiments on differentially private recommenders, from a YAML config to a crossing table.
 
-`__all__` is the interface for programs (docs/python.md). Each name is imported on first use. Nothing else is
-imported here: `__main__` must come first, to take the working directory off the path.
+`__all__` is the interface for programs (docs/python.md). Each name is imported on first use, and nothing else here,
+because `__main__` must come first, to take the working directory off the path.
 """
 
 from dpmf_cli.core import __version__ as __version__

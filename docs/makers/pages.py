@@ -6,7 +6,7 @@ exhibits   which config measures which table or figure
 experiments   what a run of each config costs on the reference machine
 claims     verdicts on the paper's claims, from the record of its exploration
 expected   the same verdicts in short, with the experiments that measure each claim
-cells      the printed cells, from the same record
+cells      the printed values, from the same record
 open       what the paper leaves open
 errata     the paper's mistakes
 output     `<!-- output of dpmf … -->`: the output of that command
@@ -46,7 +46,7 @@ from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, Word
 from dpmf_cli.report.tables.layout import NONE, TextTable, markdown
-from dpmf_cli.report.tables.papers import cells_text, claims_text, verdicts
+from dpmf_cli.report.tables.papers import claims_text, printed_values_text, verdicts
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|mistakes|{'|'.join(KINDS)}) of all|"
@@ -123,7 +123,7 @@ def _table(kind: str, key: str, record: Record) -> str:
     if kind == "claims":
         return _drawn(claims_text(record, found, COLUMNS, _row))
     return (
-        "\n".join(_drawn(cells_text(each)) for each in record.data.values() if each.printed)
+        "\n".join(_drawn(printed_values_text(each)) for each in record.data.values() if each.printed)
         or "Nothing was explored.\n"
     )
 
@@ -173,7 +173,7 @@ def _drawn(table: TextTable) -> str:
 
 
 def summary_table(records: Records) -> str:
-    """Returns a table with a row for each paper: its printed cells, and the verdicts on its claims.
+    """Returns a table with a row for each paper: its printed values, and the verdicts on its claims.
 
     Links start at the root of the repository. A claim counts once for each data set that it is about.
     """

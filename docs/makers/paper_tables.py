@@ -71,7 +71,7 @@ def _verdicts(records: Records) -> TextTable:
         [(*of, *(str(count[word]) for word in words)) for of, count in counts.items() if count],
         "a claim counts once for each of its inequalities, and for each data set that it is about",
         "undecided: no replay contradicts the theorem, and nothing here proves it",
-        "no data: nobody ran it on that data set, no result could decide it, or the grid leaves it open",
+        "no data: it was not run on that data set, no result could decide it, or the grid leaves it open",
     )
 
 

@@ -26,7 +26,7 @@ from docs.makers.svg import box, line, picture, text
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import FACTOR
 from dpmf_cli.evaluation.metrics import GROUPED
-from dpmf_cli.papers.record import FOLDER, Cell, path_of, read_record
+from dpmf_cli.papers.record import FOLDER, PrintedValue, path_of, read_record
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.protection import Guarantee, Protection
 from dpmf_cli.studies.reproduce import Figures, path_of as path_of_expected, read_expected
@@ -124,7 +124,7 @@ def flow() -> str:
     return picture("The way of the data", y + 4, marks)
 
 
-def _crossings(records: Path) -> Iterator[tuple[str, Cell]]:
+def _crossings(records: Path) -> Iterator[tuple[str, PrintedValue]]:
     """Yields the printed crossings of Friedman et al. on MovieLens that were measured, each with its data set."""
     record = read_record(path_of(records, "friedman2016"))
     assert record is not None

@@ -4,7 +4,7 @@ A name is looked up among the files of the command line (`--plugin FILE`), then 
 `dpmf.algorithms` of installed distributions. Only entry points that a config names are imported.
 
 A plugin's code is part of the name of its results: the SHA-256 of its file, and for an installed plugin also the
-distribution and its version. The checksum does not cover modules that the file imports. If a change to one of them
+distribution and its version. The checksum does not cover modules that the file imports: if a change to one of them
 changes a result, raise `revision` or the distribution's version.
 """
 
@@ -154,7 +154,7 @@ def _of_text(path: str, text: bytes) -> dict[str, type[Algorithm]]:
 def _adopted(
     algorithm: type[Algorithm], source: dict[str, str], file: tuple[str, bytes] | None = None
 ) -> type[Algorithm]:
-    """Notes where the code is from, and makes instances picklable: another process loads the code from there."""
+    """The class, with a note of where its code is from, by which another process loads it for a pickled instance."""
     algorithm.plugin = source
     if issubclass(algorithm, PrivateAlgorithm) and not hasattr(algorithm, "paper"):
         algorithm.paper = Paper.PLUGIN
@@ -166,8 +166,8 @@ def _adopted(
 def _revived(
     name: str, source: dict[str, str], file: tuple[str, bytes] | None, state: dict[str, Any]
 ) -> Algorithm:
-    """The instance that was pickled, in a process that may be on another machine. Loads its class if this process has
-    not loaded it yet. Raises DpmfError if the code installed here is not that of `source`."""
+    """The instance that was pickled, in a process that may be on another machine, and that loads its class first if
+    need be. Raises DpmfError if the code installed here is not that of `source`."""
     algorithm = _of_text(*file)[name] if file else plugin(name)
     if algorithm.plugin != source:
         raise DpmfError(
@@ -234,7 +234,7 @@ def _reason(error: Exception, path: str = "") -> str:
 MODULES = ("random", "secrets", "numpy.random", "scipy.stats")
 """Modules that draw random numbers without dpmf's knowledge."""
 
-HIDDEN = ("_noise", "_lane_noise", "_added_noise", "_streams", "_witness")
+HIDDEN = ("_noise", "_lane_noise", "_added_noise", "_streams", "_recorder")
 """Attributes that only releases and curators themselves may use."""
 
 OF_MECHANISMS = ("noise", "noise_again", "noise_later", "release", "releases")

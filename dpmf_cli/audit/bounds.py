@@ -6,14 +6,14 @@ second at most q, no ε below ln((p − δ)/q) can be true (Jagielski, Ullman, O
 private machine learning"; Ding et al. 2018). Nothing here is drawn.
 
 *Confidence.* p and q come from counts by Clopper and Pearson (1934). Their bounds are exact: they hold for every
-number of trials. A bound on ε needs both p and q, and is wrong only if one of them is. So each is taken at (1 + c)/2,
+number of trials. A bound on ε needs both p and q, and is wrong only if one of them is, so each is taken at (1 + c)/2,
 which gives the bound confidence c, whatever the dependence between the two samples. By this convention 400 of 400
 against 0 of 400 show 4.32 at 99 %. At 95 %, 10⁴ trials on each side can show at most 7.91, and 10⁵ at most 10.21.
 
 *Which event.* It is wrong to choose among events by their counts and then to bound the chosen event by the same
 counts: the best of many looks better than it is. `best_threshold`, `best_threshold_for_mu` and `bit_event` choose the
-threshold, the direction and the numerator on training values. The event is fixed before a test value is seen. So only
-one event is bounded on the test values, and no correction is needed.
+threshold, the direction and the numerator on training values. Because the event is fixed before a test value is seen,
+only one event is bounded on the test values, and no correction is needed.
 
 A bound is about the pair and the event that were tried: a low bound proves nothing about M.
 """
@@ -49,7 +49,7 @@ Counted = Longs
 
 
 def clopper_pearson(successes: ArrayLike, trials: int, confidence: float) -> tuple[Doubles, Doubles]:
-    """Returns (lows, highs), two one-sided bounds on the chance of a success, given `successes` (…) of `trials`.
+    """(lows, highs), two one-sided bounds on the chance of a success, given `successes` (…) of `trials`.
 
     Each is wrong with a probability of at most 1 − `confidence`: for the two-sided interval of 95 % ask for 0.975.
     Low is the chance at which `successes` or more have probability 1 − `confidence`, high that at which so many or
@@ -63,10 +63,10 @@ def clopper_pearson(successes: ArrayLike, trials: int, confidence: float) -> tup
 
 
 def chance_of_count(count: int, trials: int, least: float, largest: float) -> float:
-    """Returns the probability of a count as small, or as large, as `count`, whichever is smaller.
+    """The probability of a count as small, or as large, as `count`, whichever is smaller: the largest for any chance
+    of a success between `least` and `largest`.
 
-    It is the largest for any chance of a success between `least` and `largest`. A test of many counts at a level α
-    finds a false one with a probability of at most 2α for each count.
+    A test of many counts at a level α finds a false one with a probability of at most 2α for each count.
     """
     few = special.bdtr(count, trials, least)
     many = special.bdtrc(count - 1, trials, largest) if count else 1.0
@@ -85,14 +85,14 @@ class EventCounts(NamedTuple):
     other_trials: int
 
     def ends(self, confidence: float) -> tuple[Doubles, Doubles]:
-        """Returns the least p and the largest q that the counts allow, each at (1 + `confidence`)/2 (Bonferroni)."""
+        """The least p and the largest q that the counts allow, each at (1 + `confidence`)/2 (Bonferroni)."""
         low, _ = clopper_pearson(self.hits, self.trials, (1 + confidence) / 2)
         _, high = clopper_pearson(self.other_hits, self.other_trials, (1 + confidence) / 2)
         return low, high
 
 
 def always_against_never(trials: int, other_trials: int) -> EventCounts:
-    """Returns the counts whose bound is the ceiling: the largest that so many trials can show.
+    """The counts whose bound is the ceiling: the largest that so many trials can show.
 
     A bound near the ceiling shows that there were too few trials, rather than how large ε is.
     """
@@ -100,20 +100,20 @@ def always_against_never(trials: int, other_trials: int) -> EventCounts:
 
 
 def epsilon_of_event(counts: EventCounts, delta: float, confidence: float) -> float:
-    """Returns the ε below which no claim (ε, `delta`) is true, with `confidence`: ln((p − δ)/q), at least 0."""
+    """The ε below which no claim (ε, `delta`) is true, with `confidence`: ln((p − δ)/q), at least 0."""
     if not 0 <= delta < 1:
         raise ValueError(f"δ must be in [0, 1), not {delta}")
     return max(float(_epsilons(*counts.ends(confidence), delta)), 0.0)
 
 
 def _epsilons(lows: Doubles, highs: Doubles, delta: float) -> Doubles:
-    """Returns ln((low − δ)/high) of each pair of bounds, −∞ where low ≤ δ."""
+    """ln((low − δ)/high) of each pair of bounds, −∞ where low ≤ δ."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.maximum(lows - delta, 0.0)) - np.log(highs))
 
 
 def mu_of_event(counts: EventCounts, confidence: float) -> float:
-    """Returns the μ ≥ 0 below which the mechanism is not μ-GDP, given one event's counts, with `confidence`.
+    """The μ ≥ 0 below which the mechanism is not μ-GDP, given one event's counts, with `confidence`.
 
     A test that says "D" when the event happens has the true positive rate TPR = P[E | D] and the false positive rate
     FPR = P[E | D']. If the mechanism is μ-GDP, then μ ≥ Φ⁻¹(TPR) − Φ⁻¹(FPR), which is Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) (Dong,
@@ -124,18 +124,18 @@ def mu_of_event(counts: EventCounts, confidence: float) -> float:
 
 
 def gaussian_epsilon_of_event(counts: EventCounts, delta: float, confidence: float) -> float:
-    """Returns the ε at `delta` of the Gaussian mechanism whose μ is `mu_of_event`.
+    """The ε at `delta` of the Gaussian mechanism whose μ is `mu_of_event`.
 
     This bounds the audited mechanism's ε only if its losses are those of a Gaussian mechanism, that is, if it costs
-    exactly what μ says. If its noise is wrong in form but not in size, the bound is wrong. `epsilon_of_event` assumes
-    nothing. The assumption gains much: every threshold near the middle tells about μ, while ε at a small δ shows only
-    in events that almost never happen.
+    exactly what μ says. If its noise is wrong in form but not in size, the bound is wrong, whereas `epsilon_of_event`
+    assumes nothing. The assumption gains much: every threshold near the middle tells about μ, while ε at a small δ
+    shows only in events that almost never happen.
     """
     return epsilon_of_mu(mu_of_event(counts, confidence), delta)
 
 
 def _mus(lows: Doubles, highs: Doubles) -> Doubles:
-    """Returns Φ⁻¹(low) − Φ⁻¹(high) of each pair of bounds, −∞ where low is 0 or high is 1."""
+    """Φ⁻¹(low) − Φ⁻¹(high) of each pair of bounds, −∞ where low is 0 or high is 1."""
     return np.asarray(special.ndtri(lows) - special.ndtri(highs))
 
 
@@ -151,17 +151,17 @@ class Event:
     numerator_here: bool
 
     def holds(self, values: ArrayLike) -> Flags:
-        """Returns, for each of `values`, whether the event happened."""
+        """For each of `values`, whether the event happened."""
         reached = np.asarray(values) >= self.threshold
         return np.asarray(reached if self.above else ~reached)
 
     def counts(self, here: ArrayLike, there: ArrayLike) -> EventCounts:
-        """Returns how often the event happens for values on D and on D'."""
+        """How often the event happens for values on D and on D'."""
         held, other_held = map(self.holds, (here, there) if self.numerator_here else (there, here))
         return EventCounts(int(held.sum()), held.size, int(other_held.sum()), other_held.size)
 
     def training_score(self, here: ArrayLike, there: ArrayLike, delta: float) -> float:
-        """Returns how well the event tells training values on D from those on D', as a bound on ε."""
+        """How well the event tells training values on D from those on D', as a bound on ε."""
         return epsilon_of_event(self.counts(here, there), delta, TRAINING_CONFIDENCE)
 
     def __str__(self) -> str:
@@ -169,7 +169,7 @@ class Event:
 
 
 def best_threshold(here: ArrayLike, there: ArrayLike, delta: float) -> Event:
-    """Returns the threshold, direction and numerator with the largest lower bound on ε on training values.
+    """The threshold, direction and numerator with the largest lower bound on ε on training values.
 
     Candidates are "at least" and "less than" each value that occurs, with either data set as the numerator. Each is
     scored as by `epsilon_of_event`, so that a tail with a handful of values does not win by luck alone.
@@ -178,14 +178,14 @@ def best_threshold(here: ArrayLike, there: ArrayLike, delta: float) -> Event:
 
 
 def best_threshold_for_mu(here: ArrayLike, there: ArrayLike) -> Event:
-    """Returns the same as `best_threshold`, but with the largest lower bound on μ."""
+    """The same as `best_threshold`, but with the largest lower bound on μ."""
     return _best(here, there, _mus)[1]
 
 
 def _best(
     here: ArrayLike, there: ArrayLike, score: Callable[[Doubles, Doubles], Doubles]
 ) -> tuple[float, Event]:
-    """Returns the best score of all events "at least" or "less than" a value that occurs, and the best event.
+    """The best score of all events "at least" or "less than" a value that occurs, and the best event.
 
     Raises ValueError if a side has no values, or one that is not finite.
     """
@@ -221,7 +221,6 @@ class BitEvent(Event):
     odds: Doubles
 
     def holds(self, values: ArrayLike) -> Flags:
-        """Returns, for each of `values`, whether the event happened."""
         if self.bits == 0:
             return super().holds(_unit_exponent(values))
         return super().holds(self.odds[_pattern(values, self.bits, self.shift)])
@@ -234,7 +233,7 @@ class BitEvent(Event):
 
 
 def bit_event(here: ArrayLike, there: ArrayLike, delta: float) -> BitEvent:
-    """Returns the set of low-bit patterns that tells D from D' best, on training releases of each.
+    """The set of low-bit patterns that tells D from D' best, on training releases of each.
 
     A float sum of a clean value and noise can only be one of certain floats. The clean value decides which floats
     these are (Mironov 2012, "On significance of the least significant bits for differential privacy"). The candidates
@@ -242,8 +241,8 @@ def bit_event(here: ArrayLike, there: ArrayLike, delta: float) -> BitEvent:
     and 16 bits of the mantissa. Low means from the lowest bit that any training value uses, so that the low bits of
     float32 numbers show too.
 
-    There are more patterns than a count can tell apart. So every other value is used to find how much more often each
-    pattern comes here than there. The rest of the values choose the threshold on that, and score it. The best wins.
+    Because there are more patterns than a count can tell apart, every other value is used to find how much more often
+    each pattern comes here than there, and the rest choose the threshold on that, and score it. The best wins.
     """
     ours, theirs = (np.asarray(values, dtype=np.float64).ravel() for values in (here, there))
     # The mantissa bits that are 1 in any float, and the highest one.
@@ -263,19 +262,19 @@ def bit_event(here: ArrayLike, there: ArrayLike, delta: float) -> BitEvent:
 
 
 def _bits_of(values: ArrayLike) -> tuple[Counted, Counted]:
-    """Returns each float's stored mantissa and its stored exponent."""
+    """Each float's stored mantissa and its stored exponent."""
     stored = np.asarray(values, dtype=np.float64).view(np.int64)
     return np.asarray(stored & (2**MANTISSA - 1)), np.asarray((stored >> MANTISSA) & 0x7FF)
 
 
 def _pattern(values: ArrayLike, bits: int, shift: int) -> Counted:
-    """Returns the mantissa's `bits` bits from the bit `shift` up, as a number."""
+    """The mantissa's `bits` bits from the bit `shift` up, as a number."""
     mantissa, _ = _bits_of(values)
     return np.asarray((mantissa >> shift) & (2**bits - 1))
 
 
 def _unit_exponent(values: ArrayLike) -> Counted:
-    """Returns, for each float, the exponent k of the largest power of two, 2^k, that divides it."""
+    """For each float, the exponent k of the largest power of two, 2^k, that divides it."""
     mantissa, exponent = _bits_of(values)
     significand = np.where(exponent > 0, mantissa | 2**MANTISSA, mantissa)
     _, zeros = np.frexp((significand & -significand).astype(np.float64))  # one more than its trailing zeros

@@ -1,8 +1,8 @@
 """Black box: a lower bound on ε from many fits on two neighbours, by an event that happens more often on one of them.
 
-Half of the fits choose the event, and the other half count it. So the bound holds at its confidence, however many
-events there were to choose from. The statistics are: a projection of released numbers that tells how far they have
-moved, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these
+Half of the fits choose the event, and the other half count it, so that the bound holds at its confidence, however
+many events there were to choose from. The statistics are: a projection of released numbers that tells how far they
+have moved, single predictions that privacy covers, and items' mean predictions. A bound is about one pair and these
 statistics. The ceiling beside it is the largest bound that as many fits can show for any method.
 
 *Projection.* A replay has seen the numbers y of a release move by m. For normal noise of covariance Σ the best
@@ -11,11 +11,11 @@ numbers that move: of two numbers with the noise x and −x, the sum is clean. T
 estimate Σ too. Correlations that so few fits can show by chance are taken to be 0 (Bickel and Levina 2008,
 "Covariance regularization by thresholding").
 
-*Low bits.* Do the low bits of released floats tell which numbers were added? For every step, the number that moves
-most between two neighbours is released many times on either side, each time with fresh noise, by the code that
-releases it in a fit. One half of the draws chooses an event, and the other half counts it. The event is a set of
-low-bit patterns (`bounds.bit_event`), or that a number is large or small (`bounds.best_threshold`): this tests the
-law of messages of the local model. A replay checks that the compiled kernels round as this code does.
+*Low bits.* Whether the low bits of released floats tell which numbers were added: for every step, the number that
+moves most between two neighbours is released many times on either side, each time with fresh noise, by the code that
+releases it in a fit. One half of the draws chooses an event, and the other half counts it: a set of low-bit patterns
+(`bounds.bit_event`), or that a number is large or small (`bounds.best_threshold`): this tests the law of messages of
+the local model. A replay checks that the compiled kernels round as this code does.
 """
 
 import math
@@ -33,7 +33,7 @@ from dpmf_cli.core.arrays import Doubles
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.accounting import epsilon_of_mu
-from dpmf_cli.privacy.release import Numbers, Release, Witness
+from dpmf_cli.privacy.release import Numbers, Recorder, Release
 
 PREDICTIONS, AVERAGED = 40, 500
 """The number of single predictions that are tried as statistics, and about how many users mean predictions are of."""
@@ -76,14 +76,14 @@ class _Watched:
     moves: Doubles
 
     def numbers(self, seen: Mapping[Place, Seen]) -> Doubles:
-        """Returns (d,) the published numbers; zeros if nothing was published there."""
+        """(d,) the published numbers; zeros if nothing was published there."""
         at = seen.get(self.place)
         if at is None or not at.release.leaves or self.positions.max() >= at.out.size:
             return 0 * self.moves
         return np.asarray(np.nan_to_num(at.out.ravel(), posinf=0, neginf=0)[self.positions])
 
     def weights(self, here: Doubles, there: Doubles) -> Doubles:
-        """Returns (d,) Σ⁻¹m. Training fits on each side, (n, d), estimate Σ."""
+        """(d,) Σ⁻¹m, where training fits on each side, (n, d), estimate Σ."""
         apart = np.concatenate([here - here.mean(axis=0), there - there.mean(axis=0)])
         deviations = np.maximum(apart.std(axis=0), 1e-9 * np.abs(self.moves).max())
         unit = apart / deviations
@@ -99,9 +99,9 @@ class _Watched:
 
 
 class _Trial(Side):
-    """A witness that notes what a fit publishes, and changes nothing."""
+    """A recorder of what a fit publishes."""
 
-    solved = Witness.solved
+    solved = Recorder.solved
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: Doubles
@@ -120,12 +120,12 @@ def distinguish(
     allowed: float = math.inf,
     directions: Mapping[Place, Doubles] | None = None,
 ) -> LowerBound:
-    """Returns the lower bound that `trials` fits on each side give.
+    """The lower bound that `trials` fits on each side give.
 
     allowed     a bound above this must show again: 2·`trials` fresh fits on each side then count the same event, and
                 the bound is theirs, at the confidence `bounds.SURE`
     directions  the directions in which a replay has seen releases move; without them only predictions are used as
-                statistics, and the compiled kernels run without their twins
+                statistics, and the compiled kernels run without their references
     """
     moved = [(place, moves) for place, moves in (directions or {}).items() if moves.any()]
     moved.sort(key=lambda each: -float(np.abs(each[1]).max()))
@@ -151,13 +151,13 @@ def distinguish(
     names += [f"the same, of item {i} less item 0" for i in range(1, n_means)]
 
     def fits(ratings: Ratings, runs: Iterable[int]) -> tuple[list[Doubles], Doubles]:
-        """Returns what fits show: (n, d) numbers of each watched release, and (n, s) all other statistics."""
+        """What fits show: (n, d) numbers of each watched release, and (n, s) all other statistics."""
         released: list[list[Doubles]] = [[] for _ in watched]
         others = []
         for run in runs:
             side = _Trial(0.0)
             try:
-                model, _ = fitted(algorithm, ratings, epsilon, run=run, witness=side if watched else None)
+                model, _ = fitted(algorithm, ratings, epsilon, run=run, recorder=side if watched else None)
                 means = np.zeros(n_means)
                 with np.errstate(all="ignore"):
                     if len(averaged):
@@ -174,7 +174,7 @@ def distinguish(
         return [np.array(numbers) for numbers in released], np.array(others, np.float64)
 
     def both(first: int, after: int) -> list[tuple[list[Doubles], Doubles]]:
-        """Returns the same on either side, of fits that have noise of their own."""
+        """The same on either side, of fits that have noise of their own."""
         sides = (1, pair.here), (2, pair.there)
         return [fits(ratings, range(side + 2 * first, side + 2 * after, 2)) for side, ratings in sides]
 
@@ -184,12 +184,12 @@ def distinguish(
     weights = [each.weights(ours[:half], theirs[:half]) for each, ours, theirs in of_each]
 
     def statistics(released: list[Doubles], others: Doubles) -> Doubles:
-        """Returns (n, len(names))."""
+        """(n, len(names))."""
         along = [numbers @ weight for numbers, weight in zip(released, weights, strict=True)]
         return np.column_stack([np.sum(along, axis=0), *along, others]) if along else others
 
     def tested(ours: Doubles, theirs: Doubles, trials: int, confidence: float) -> LowerBound:
-        """Returns the bound that values of the best statistic give on both sides."""
+        """The bound that values of the best statistic give on both sides."""
         counts, most = event.counts(ours, theirs), bounds.always_against_never(len(ours), len(theirs))
         lower, ceiling = (bounds.epsilon_of_event(each, delta, confidence) for each in (counts, most))
         found = LowerBound(names[best], lower, ceiling, trials, confidence)
@@ -277,7 +277,7 @@ def _widest_moves(here: Side, there: Side) -> Iterator[tuple[Release, tuple[floa
 
 
 def _allowed(release: Release, moved: float, delta: float) -> float:
-    """Returns the ε that one number's move costs, given the noise that its step declares."""
+    """The ε that one number's move costs, given the noise that its step declares."""
     if release.told is not None:
         return float(release.told[0])
     entry, scale = release.entry, float(release.scale[0])

@@ -24,10 +24,8 @@ from dpmf_cli.privacy.neighbours import Mode, Neighbours
 
 
 def registered(key: str | None = None) -> Iterator[PrivateAlgorithm]:
-    """Yields every algorithm of the registry, or that of `key`, for all neighbours, modes and laws of noise.
-
-    The label of each says which variant it is.
-    """
+    """Yields every algorithm of the registry, or that of `key`, for all neighbours, modes and laws of noise, each of
+    which its label says."""
     for name, entry in PRIVATE.items():
         if key is not None and name != key:
             continue
@@ -93,7 +91,7 @@ class KnownFlaw:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     def shown_by(self, audits: Sequence[Audited]) -> Finding | None:
-        """Returns the worst finding that shows the flaw; None if there is none."""
+        """The worst finding that shows the flaw; None if there is none."""
         found = []
         for audited in (each for each in audits if each.label == self.entry):
             steps = (each for each in audited.steps if each.step.startswith(self.step))
@@ -119,7 +117,7 @@ KNOWN = TypeAdapter(tuple[KnownFlaw, ...]).validate_python(
 
 
 def jobs_of(entries: Collection[str], settings: Settings) -> list[Job]:
-    """Returns jobs for registered algorithms, given their labels, with the pairs that show their known flaws."""
+    """Jobs for registered algorithms, given their labels, with the pairs that show their known flaws."""
     more = {flaw.entry: getattr(pairs, flaw.pair) for flaw in KNOWN if flaw.pair}
     return [
         Job(each, settings, own=tuple(more[each.name]() for _ in settings.epsilons if each.name in more))

@@ -1,6 +1,6 @@
-"""Fits for audits: an algorithm on one of two neighbours, for one ε, with or without a witness.
+"""Fits for audits: an algorithm on one of two neighbours, for one ε, with or without a recorder.
 
-A replay has two sides: fits on neighbouring ratings. The second publishes the numbers of the first.
+A replay has two sides, fits on neighbouring ratings, of which the second publishes the numbers of the first.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import uniforms_of_cells
-from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
+from dpmf_cli.privacy.release import Numbers, Perturbed, Recorder, Release
 from dpmf_cli.releasing.recommender import published
 
 
@@ -41,25 +41,25 @@ def fitted(
     epsilon: float,
     *,
     run: int = 0,
-    witness: Witness | None = None,
+    recorder: Recorder | None = None,
 ) -> tuple[Any, Ledger]:
-    """Returns the model for one ε, and the ledger of its fit. Each `run` has noise of its own."""
+    """The model for one ε, and the ledger of its fit. Each `run` has noise of its own."""
     streams = CoupledStreams(0, "audit", algorithm.algorithm, 0, run)
     ledger = Ledger([epsilon], algorithm.mode, algorithm.spends_delta)
     with np.errstate(all="ignore"):
-        curator = Curator(ledger, streams, witness)
+        curator = Curator(ledger, streams, recorder)
         model = algorithm.fit(ratings, ledger.limit, streams=streams, curator=curator)
     return model, ledger
 
 
 def predictions(model: Any, users: Ints, items: Ints) -> Floats:
-    """Returns (n,) predictions of a model for one ε."""
+    """(n,) predictions of a model for one ε."""
     with np.errstate(all="ignore"):
         return np.asarray(model.predict(users, items))[:, 0]
 
 
 def covered(algorithm: PrivateAlgorithm, pair: Pair, most: int = 20_000) -> tuple[Ints, Ints]:
-    """Returns the predictions that privacy covers, as users (n,) and items (n,).
+    """The predictions that privacy covers, as users (n,) and items (n,).
 
     If there are more than `most`, it returns a part: all items of the user who differs, and about `most` others at
     random. Of joint methods, and where a user is hidden with all ratings, privacy covers predictions for the others.
@@ -99,8 +99,8 @@ class Seen:
     """The noise draw for the numbers; None for solutions."""
 
 
-class Side(Witness):
-    """One side of a replay, as a witness of its fit: notes all numbers, and publishes those of an earlier fit again.
+class Side(Recorder):
+    """One side of a replay: a recorder of all numbers of its fit, which publishes those of an earlier fit again.
 
     frozen  the numbers that the fit on the neighbour has published; None for the first fit
 
@@ -136,7 +136,7 @@ class Side(Witness):
     def solved(
         self, release: Release, lanes: slice, problems: Perturbed, drawn: Doubles
     ) -> tuple[Doubles, Doubles]:
-        """Publishes the same solutions on both sides, with the same multipliers."""
+        """The same solutions on both sides, with the same multipliers."""
         place = release.entry.step, release.draw, 0
         there = self._frozen.get(place)
         if not there or there.excess is None or there.out.shape != drawn.shape:
@@ -150,12 +150,12 @@ class Side(Witness):
 
 
 def both_sides(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> tuple[Side, Side]:
-    """Returns the fit on D, and the fit on D′ that publishes the same numbers."""
+    """The fit on D, and the fit on D′ that publishes the same numbers."""
     here = Side(0.25)
     there = Side(-0.25, here.seen)
     for side, ratings in ((here, pair.here), (there, pair.there)):
         try:
-            model, side.ledger = fitted(algorithm, ratings, epsilon, run=run, witness=side)
+            model, side.ledger = fitted(algorithm, ratings, epsilon, run=run, recorder=side)
             side.predictions = predictions(model, *covered(algorithm, pair))
             with suppress(DpmfError), np.errstate(all="ignore"):  # some models cannot be released
                 side.arrays = published(model)[1]

@@ -1,7 +1,5 @@
-"""Audits of one algorithm: the settings, the run, and the findings, as plain data that is kept.
-
-Each is kept in one sealed file, with a name made from everything that its outcome depends on.
-"""
+"""Audits of one algorithm: the settings, the run, and the findings, as plain data, each kept in one sealed file whose
+name follows from everything that its outcome depends on."""
 
 import hashlib
 import itertools
@@ -126,7 +124,6 @@ class Audited:
 
 
 def audit(job: Job) -> Audited:
-    """Runs an audit."""
     begin, used = time.perf_counter(), time.process_time()
     algorithm, settings = job.algorithm, job.settings
     provable = _provable(algorithm, settings.epsilon)
@@ -218,7 +215,7 @@ def _replays(job: Job) -> Iterator[tuple[Pair, float]]:
 
 
 def _provable(algorithm: PrivateAlgorithm, epsilon: float) -> float:
-    """Returns the provable ε over the claimed ε of a fit for `epsilon` on hardly any ratings."""
+    """The provable ε over the claimed ε of a fit for `epsilon` on hardly any ratings."""
     pair = next(tiny_pairs(algorithm.neighbours, 1))
     try:
         _, ledger = fitted(algorithm, pair.here, epsilon)
@@ -249,8 +246,8 @@ def _of_all_pairs(
     """Yields what one pair may show by chance and all pairs do not: the flaw, its step, on how many pairs, a remark.
 
     *Stale samples.* Of a sampled step all draws have moved at once, on too many pairs: one sample serves all draws.
-    Let each of K independent draws move with probability γ. If at least one moves, all move with probability
-    γ^K/(1 − (1 − γ)^K). Pairs on which no draw moves are left out, since they may not reach the step at all.
+    If each of K independent draws moves with probability γ, and at least one moves, all move with probability γ^K/(1
+    − (1 − γ)^K). Pairs on which no draw moves are left out, since they may not reach the step at all.
 
     *Shared noise.* Steps of few numbers have the noise of another step, though each pair has noise of its own.
     """
@@ -272,7 +269,7 @@ def _of_all_pairs(
 
 @cache
 def _code() -> str:
-    """Returns a checksum of the package's source, since an audit is about the code that ran."""
+    """A checksum of the package's source, since an audit is about the code that ran."""
     code = (
         str(path.relative_to(PACKAGE)).encode() + path.read_bytes() for path in sorted(PACKAGE.rglob("*.py"))
     )
@@ -290,7 +287,7 @@ FOLDER = "audit"
 
 
 def known(results: Path, job: Job) -> Audited | None:
-    """Returns the kept outcome of a job; None if there is none, or it is damaged."""
+    """The kept outcome of a job; None if there is none, or it is damaged."""
     body = _body(_path(results, job))
     try:
         return None if body is None else _RECORD.validate_python(body["audit"])
@@ -299,7 +296,8 @@ def known(results: Path, job: Job) -> Audited | None:
 
 
 def audited_and_kept(job: Job, results: Path) -> Audited:
-    """Runs a job, in any process, and keeps its outcome. Raises DpmfError for noise that bypasses the ledger."""
+    """The outcome of a job, which is run, in any process, and kept. Raises DpmfError for noise that bypasses the
+    ledger."""
     try:
         outcome = audit(job)
     except UnaccountedNoiseError as error:
@@ -310,7 +308,7 @@ def audited_and_kept(job: Job, results: Path) -> Audited:
 
 
 def outcomes_of(jobs: Sequence[Job], title: str, results: Path, processes: int) -> dict[str, Audited]:
-    """The outcome of each job, by its name. Jobs whose outcome is in the results folder are not run again."""
+    """The outcome of each job, by its name; those in the results folder are not run again."""
     Store(results).prepare()
     left = [job for job in jobs if known(results, job) is None]
     say(f"{title}: {len(jobs)} algorithms to audit, {len(jobs) - len(left)} done before")
@@ -327,7 +325,7 @@ def keep_for_experiment(folder: Path, outcomes: list[Audited], config: str) -> N
 
 
 def of_experiment(folder: Path) -> dict[str, Audited]:
-    """Returns the audits of a config's entries, by their label; none if the results are of another config."""
+    """The audits of a config's entries, by their label; none if the results are of another config."""
     body = _body(folder / "audit.json")
     try:
         if body is None or body["config_sha256"] != read_manifest(folder)["config_sha256"]:
@@ -342,7 +340,7 @@ def _path(results: Path, job: Job) -> Path:
 
 
 def _body(path: Path) -> dict[str, Any] | None:
-    """Returns the contents of a file; None if it is missing, damaged, or of another version."""
+    """The contents of a file; None if it is missing, damaged, or of another version."""
     try:
         body = unsealed(path.read_bytes())
     except OSError:
@@ -351,7 +349,7 @@ def _body(path: Path) -> dict[str, Any] | None:
 
 
 def _plain(value: Any) -> Any:
-    """Turns nan into the string "nan", since JSON has no nan."""
+    """The value, with nan as the string "nan", since JSON has no nan."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,16 +1,16 @@
 """Replay: tests on two neighbours whether the code does what the ledger says.
 
-A fit on D notes every release: the numbers that were measured, and the numbers that were published. A fit on D′
-publishes the same numbers again. Then each measurement may have moved by its sensitivity at most. Everything else
-must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction
-that privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose
-twins run instead (`privacy.release`).
+A fit on D records every release: the numbers that were measured, and the numbers that were published. A fit on D′
+publishes the same numbers again. Then each measurement may have moved by its sensitivity at most, and everything else
+must be the same: the list of releases, their shapes and scales, the entries of the ledger, and every prediction that
+privacy covers, to the byte. The compiled kernels run on both sides, except kernels of keyed noise, whose references
+run instead (`privacy.release`).
 
 A replay can refute a claim, not prove one. It assumes that the noise has the law that its mechanism declares; `laws`
 and `distinguish` test that.
 
-*The audit's own accountant*: what steps cost together. It shares no code with the accountant that it judges.
-ε of pure steps add up. Of an ε-DP step on a sample of a fraction γ, ln(1 + γ(e^ε − 1)) is added.
+*The audit's own accountant* shares no code with the accountant that it judges. ε of pure steps add up. Of an ε-DP
+step on a sample of a fraction γ, ln(1 + γ(e^ε − 1)) is added.
 
 *Gaussian steps.* Let P and Q be the laws of the released numbers on two neighbours. δ(ε) = E_P[(1 − e^(ε − L))₊],
 where L = ln dP/dQ is the privacy loss. Losses of independent steps add up. For N(μ, 1) and N(0, 1) the loss has the
@@ -20,10 +20,10 @@ law N(μ²/2, μ²), so K such steps are one with μ² = Σμ_k², and
 
 *Gaussian steps on samples.* A step has the laws P = (1 − γ)·N(0, 1) + γ·N(a, 1) and Q, which has b in the place of a.
 If a user is present on one side only, a is the user's contribution c/σ, and b is 0. If the contribution is exchanged,
-a = c/σ and b = −a. The loss grows with x, since a > 0 ≥ b. So an interval of x with the probability p under P adds p
-to the least loss in the interval, rounded down to a multiple of h. What is beyond nine standard deviations is left
-out. Both can only make losses smaller. As δ(ε) grows with the losses, the sum over steps, which is a convolution,
-gives a *lower* bound on the true δ(ε), and on ε. So no accountant that is right is found at fault.
+a = c/σ and b = −a. Because the loss grows with x, since a > 0 ≥ b, an interval of x with the probability p under P
+adds p to the least loss in the interval, rounded down to a multiple of h. What is beyond nine standard deviations is
+left out. Both can only make losses smaller. As δ(ε) grows with the losses, the sum over steps, which is a
+convolution, gives a *lower* bound on the true δ(ε), and on ε. So no accountant that is right is found at fault.
 """
 
 import math
@@ -76,20 +76,19 @@ class Spent:
 
     @classmethod
     def of(cls, costs: Iterable[Self]) -> Self:
-        """Returns the cost of all together."""
         every = tuple(costs)
         together = tuple(step for each in every for step in each.sampled)
         return cls(sum(each.pure for each in every), sum(each.squares for each in every), together)
 
     def epsilon(self, delta: float) -> float:
-        """Returns a lower bound on the ε at `delta`; the exact ε without steps on samples. nan if it is no sum."""
+        """A lower bound on the ε at `delta`; the exact ε without steps on samples. nan if it is no sum."""
         if math.isnan(self.pure) or math.isinf(self.pure + self.squares):
             return self.pure + self.squares
         return self.pure + _epsilon(self.squares, self.sampled, delta)
 
 
 def on_a_sample(epsilon: float, rate: float) -> float:
-    """Returns ln(1 + γ(e^ε − 1)), also where e^ε is no float."""
+    """ln(1 + γ(e^ε − 1)), also where e^ε is no float."""
     return epsilon + math.log1p((1 - rate) * math.expm1(-epsilon))
 
 
@@ -109,7 +108,7 @@ def _epsilon(squares: float, sampled: tuple[OnSamples, ...], delta: float) -> fl
 
 
 def _gaussian(mu: float, delta: float) -> float:
-    """Returns the ε of one Gaussian step: the root of the closed form."""
+    """The ε of one Gaussian step: the root of the closed form."""
     if delta == 0 or math.erf(mu / math.sqrt(8)) <= delta:  # the latter is δ(0)
         return math.inf if delta == 0 < mu else 0.0
 
@@ -121,7 +120,7 @@ def _gaussian(mu: float, delta: float) -> float:
 
 
 def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> float:
-    """Returns a lower bound on the ε of the laws P against Q, or of Q against P if `way` is −1; `width` is h."""
+    """A lower bound on the ε of the laws P against Q, or of Q against P if `way` is −1; `width` is h."""
     rows = [(_losses(step, width, way), step.times) for step in steps if step.move > 0]
     length = sum(count * (len(mass) - 1) for (mass, _), count in rows) + 1
     size = next_fast_len(length, real=True)
@@ -141,7 +140,7 @@ def _composed(steps: list[OnSamples], delta: float, width: float, way: int) -> f
 
 
 def _losses(step: OnSamples, width: float, way: int) -> tuple[Doubles, int]:
-    """Returns the probabilities of a step's losses on the multiples of `width`, and the least multiple."""
+    """The probabilities of a step's losses on the multiples of `width`, and the least multiple."""
     a, b = step.move, -step.move if step.exchanged else 0.0
     x = np.linspace(b - BEYOND, a + BEYOND, INTERVALS + 1)
     with np.errstate(divide="ignore"):
@@ -230,7 +229,7 @@ class StepMoves:
 
 @dataclass
 class Judge:
-    """Compares the two sides of the replay of one pair, and notes what it finds.
+    """The comparison of the two sides of the replay of one pair, and what it finds.
 
     steps       how far each step moved, by its name
     directions  for each release: (numbers,) how far each number has moved, for black-box statistics
@@ -364,7 +363,7 @@ class Judge:
             self._limit(Flaw.MOVES, paid.step, changed, allowed)
 
     def _changes(self, entry: Entry) -> int:
-        """Returns how many changes of an entry's kind lead to the other side: two if presence hides a value."""
+        """How many changes of an entry's kind lead to the other side: two if presence hides a value."""
         hides_presence = entry.sensitivity.neighbours is Neighbours.UNBOUNDED
         return RECORDS_APART.get(self.algorithm.neighbours, 1) if hides_presence else 1
 
@@ -380,7 +379,7 @@ class Judge:
                     self.find(Flaw.GRID, step, said=f"{off} numbers of {numbers.size}")
 
     def _compare_cost(self, entry: Entry) -> Spent:
-        """Checks that the noise of all draws is as large as the entry's provable ε requires. Returns their cost."""
+        """The cost of all draws, whose noise must be as large as the entry's provable ε requires."""
         seen, delta = self.here.seen.values(), self.here.ledger.delta
         draws = {each.release.draw: each.release for each in seen if each.release.entry is entry}
         provable, allowed, used = float(entry.provable[0]), entry.sensitivity.value, entry.calibrated_to.value
@@ -428,7 +427,7 @@ class Judge:
 def _same_noise(
     seen: Mapping[Place, Seen], draws: Mapping[tuple[str, int], list[Place]]
 ) -> dict[tuple[str, str], int]:
-    """Returns pairs of steps whose draws begin with the same unit noise, but for rounding, and how many numbers."""
+    """Pairs of steps whose draws begin with the same unit noise, but for rounding, and how many numbers."""
     steps, begins = [], []
     times = Counter(step for step, _ in draws)
     for (step, _), places in draws.items():
@@ -464,7 +463,7 @@ def _unit(release: Release) -> float:
 
 
 def _cost(entry: Entry, draws: Iterable[Release], move: float) -> Spent:
-    """Returns the cost of draws of noise if the numbers of each move by `move`, in the norm of the entry."""
+    """The cost of draws of noise if the numbers of each move by `move`, in the norm of the entry."""
     draws = list(draws)
     if draws[0].told is not None:
         return Spent(math.fsum(float(_scale(each)[0]) for each in draws) * move / entry.calibrated_to.value)
@@ -485,7 +484,7 @@ def _cost(entry: Entry, draws: Iterable[Release], move: float) -> Spent:
 
 
 def _distance(moves: Doubles, entry: Entry, of: Sensitivity) -> float:
-    """Returns how far numbers have moved in the norm of a sensitivity; `moves` (numbers, …) has a row per number."""
+    """How far numbers have moved in the norm of a sensitivity; `moves` (numbers, …) has a row per number."""
     if entry.by_rows:
         return float(np.linalg.norm(moves, axis=1).sum())
     flat = np.abs(moves.ravel())
@@ -501,7 +500,7 @@ def _distance(moves: Doubles, entry: Entry, of: Sensitivity) -> float:
 
 
 def replay(algorithm: PrivateAlgorithm, pair: Pair, epsilon: float, run: int = 0) -> Judge:
-    """Finds what a fit for `epsilon` does differently on the neighbour."""
+    """What a fit for `epsilon` does differently on the neighbour."""
     here, there = both_sides(algorithm, pair, epsilon, run)
     judge = Judge(algorithm, pair, epsilon, here, there)
     if bool(here.error) != bool(there.error):

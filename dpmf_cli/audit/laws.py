@@ -6,8 +6,9 @@ and fresh draws of each kind of noise (`far_draws`):
 - *Law.* Counts of draws beyond fixed quantiles, on both sides, out to 5 standard deviations of a normal.
 - *Independence.* How often two draws have the same sign, and how often both are large or both small. The two have a
   fixed distance in one release, or the same place in this release and in the release, the draw or the fit before.
-  Pairs of one distance form chains without a cycle. So agreements of independent draws are independent fair coins.
-- *Ratings.* Both sides of a replay draw the same noise. What is published less what was measured may differ by the
+  Because pairs of one distance form chains without a cycle, agreements of independent draws are independent fair
+  coins.
+- *Ratings.* Both sides of a replay draw the same noise, so what is published less what was measured may differ by the
   rounding to the grid and by no more. If clean numbers are rounded before noise is added, it differs by more.
 
 Every count is tested by a binomial law, at the level `BY_CHANCE`.
@@ -70,8 +71,8 @@ Coins = Longs
 class RowNumber:
     """The law of one number of a row of d numbers, whose density is proportional to exp(−‖b‖₂): K-norm noise.
 
-    The characteristic function of such a row is (1 + ‖t‖²)^(−a), a = (d + 1)/2. So one number is N(0, 2V), where V is
-    Gamma(a). Methods are those of scipy's laws.
+    The characteristic function of such a row is (1 + ‖t‖²)^(−a), a = (d + 1)/2, so that one number is N(0, 2V), where
+    V is Gamma(a). Methods are those of scipy's laws.
     """
 
     dimension: int
@@ -112,13 +113,13 @@ class Tails:
     half: tuple[float, float]
 
     def counts(self, units: Doubles) -> Coins:
-        """Returns (2, T) how many of the draws are in each tail."""
+        """(2, T) how many of the draws are in each tail."""
         ordered = np.sort(units)
         below = np.searchsorted(ordered, self.low)
         return np.stack([below, len(ordered) - np.searchsorted(ordered, self.high, "right")])
 
     def coins(self, units: Doubles) -> tuple[Coins, Coins]:
-        """Returns ±1 for every draw, for its sign and for its size: above the median or not, among the larger half or
+        """±1 for every draw, for its sign and for its size: above the median or not, among the larger half or
         not."""
         alone, (low, high) = units[:FIRST, 0], self.half
         signs = np.where(units.ravel()[:FIRST] > self.middle, 1, -1)
@@ -136,7 +137,7 @@ class Tails:
 
 @cache
 def tails_of(kind: str, dimension: int) -> Tails | None:
-    """Returns the tails of the unit noise that mechanisms of a `kind` declare, in rows of `dimension` numbers.
+    """The tails of the unit noise that mechanisms of a `kind` declare, in rows of `dimension` numbers.
 
     None if the ledger's name of the mechanism declares no law of added noise.
     """
@@ -172,7 +173,6 @@ class Watch:
     _releases: dict[tuple[str, int], Release] = field(default_factory=dict)
 
     def add(self, here: Mapping[Place, Seen], there: Mapping[Place, Seen]) -> None:
-        """Adds what both fits of a replay have drawn."""
         latest: dict[str, tuple[Coins, Coins]] = {}
         release_before = None
         for (step, number), places in groupby(sorted(here), key=lambda place: place[:2]):
@@ -232,7 +232,7 @@ class Watch:
 
 
 def _products(own: Coins, earlier: Sequence[Coins | None]) -> list[tuple[int, int]]:
-    """Returns, for each of `PAIRS`, the sum of the products of two coins, and the number of pairs."""
+    """For each of `PAIRS`, the sum of the products of two coins, and the number of pairs."""
     n = len(own)
     sums = np.correlate(own, own, "full")[n : n + LAGS].tolist()
     found = [(total, n - lag) for lag, total in enumerate(sums, 1)] + [(0, 0)] * (LAGS - len(sums))
@@ -259,7 +259,7 @@ def _all_of(kind: str) -> str:
 
 
 def _units(seen: Iterable[Seen], *, in_rows: bool) -> Doubles | None:
-    """Returns the unit noise (numbers, d) of one draw, d = 1 unless `in_rows`; None if devices draw, or for NaN."""
+    """The unit noise (numbers, d) of one draw, d = 1 unless `in_rows`; None if devices draw, or for NaN."""
     units = []
     for each in seen:
         release = each.release

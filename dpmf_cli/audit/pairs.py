@@ -91,14 +91,14 @@ def larger_pairs(neighbours: Neighbours) -> Iterator[Pair]:
 
 
 def hovering_pair(neighbours: Neighbours, power: int) -> Pair:
-    """Returns a pair with a row whose float32 sum is above or below 2^power before many small terms are added.
+    """A pair with a row whose float32 sum is above or below 2^power before many small terms are added.
 
     One rating decides on which side of 2^power the sum is. The sum is of 0.9·clamp(r − m, ±2), where m is the average
     of all ratings. The first raters of item 0 give the largest rating, and bring the sum to the power of two. Other
     users give item 1 the smallest rating, which sets m. Each later rater of item 0 gives a rating so little below m
     that its term counts as one full last digit on the lower side of the power of two. On the upper side last digits
     are twice as large, and the term counts as nothing. So a sum in float32 moves by the total of all these terms
-    (Casacuberta et al. 2022). A sum in float64 moves only as far as the one rating moves it. There are 1.6 times as
+    (Casacuberta et al. 2022), and a sum in float64 only as far as the one rating moves it. There are 1.6 times as
     many later raters as first raters, so that a row that is fitted to them is not clipped to its norm.
     """
     scale, weight, clamp = Scale(1, 5), 0.9, 2.0
@@ -124,13 +124,13 @@ def hovering_pair(neighbours: Neighbours, power: int) -> Pair:
 
 
 def contrary_to_all() -> Pair:
-    """Returns a pair with a user who loves the items that all others hate, and who in D′ also hates an item that all
+    """A pair with a user who loves the items that all others hate, and who in D′ also hates an item that all
     others love. Unbounded.
 
     67 items have the least rating from each of 200 users, and one item has the largest rating from each of 600. The
-    user's item-centred ratings are near 4, but the new one is near −4. So the user's mean moves twice as far as with
-    the α of McSherry and Mironov 2009, theorem 4. With β_p = 20, this number of items has residuals that move from
-    well within the clamp up to it.
+    user's item-centred ratings are near 4, but the new one is near −4, so that the user's mean moves twice as far as
+    with the α of McSherry and Mironov 2009, theorem 4. With β_p = 20, this number of items has residuals that move
+    from well within the clamp up to it.
     """
     scale, hated, haters, lovers = Scale(1, 5, 1), 67, 200, 600
     user, loved = lovers, hated
@@ -148,7 +148,7 @@ def contrary_to_all() -> Pair:
 
 
 def neighbour_of(name: str, base: Ratings, neighbours: Neighbours, rng: np.random.Generator) -> Pair:
-    """Returns a pair of `base` and a neighbour of it; mostly the change is as large as the scale allows."""
+    """A pair of `base` and a neighbour of it; mostly the change is as large as the scale allows."""
     low, high = base.scale.minimum, base.scale.maximum
     before, after = (low, high) if rng.random() < 0.5 else (high, low)
     if rng.random() < 0.2:
@@ -179,7 +179,7 @@ def _changed(
     after: float,
     rng: np.random.Generator,
 ) -> Pair:
-    """Returns the pair that differs at (user, item): by a value, `before` or `after`; by a rating `after`; or by the
+    """The pair that differs at (user, item): by a value, `before` or `after`; by a rating `after`; or by the
     user with all ratings."""
     at, one = (base.users == user) & (base.items == item), (np.array([user]), np.array([item]))
     if neighbours in (Neighbours.BOUNDED, Neighbours.LOCAL):
@@ -208,7 +208,6 @@ def _ratings(
     n_items: int,
     scale: Scale,
 ) -> Ratings:
-    """Returns ratings in user-major order."""
     none = np.zeros(0, np.int32)
     halves = {"odd": np.arange(n_items) % 2.0}
     empty = Ratings(none, none, none.astype(np.float32), n_users, n_items, scale, item_columns=halves)
@@ -216,7 +215,7 @@ def _ratings(
 
 
 def _values(rng: np.random.Generator, scale: Scale, count: int) -> Doubles:
-    """Draws ratings on the steps of the scale; extremes come twice as often as in a uniform draw."""
+    """Ratings drawn on the steps of the scale; extremes come twice as often as in a uniform draw."""
     drawn = rng.uniform(scale.minimum, scale.maximum, count)
     if scale.step:
         drawn = scale.minimum + np.round((drawn - scale.minimum) / scale.step) * scale.step
@@ -272,7 +271,7 @@ class KeptPair:
 
 
 def pair_csv(kept: KeptPair) -> str:
-    """Returns the text of a pair; if one side lacks a rating, its field is empty."""
+    """The text of a pair; if one side lacks a rating, its field is empty."""
     pair, scale = kept.pair, kept.pair.here.scale
     here, there = (
         {(user, item): value for user, item, value in zip(*(each.tolist() for each in columns), strict=True)}

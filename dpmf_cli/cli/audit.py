@@ -131,7 +131,7 @@ def audit(
 
 
 def _registered(key: str | None, settings: "Settings") -> list["Job"]:
-    """Returns jobs for all variants of one algorithm, or of all algorithms if `key` is None."""
+    """Jobs for all variants of one algorithm, or of all algorithms if `key` is None."""
     from dpmf_cli.algorithms import plugins
     from dpmf_cli.algorithms.registry import PRIVATE
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm
@@ -150,7 +150,7 @@ def _registered(key: str | None, settings: "Settings") -> list["Job"]:
 
 
 def _of_config(loaded: "ExperimentConfig", settings: "Settings", folders: "Folders") -> list["Job"]:
-    """Returns jobs for the private entries of a config, with pairs of its own data."""
+    """Jobs for the private entries of a config, with pairs of its own data."""
     from dataclasses import replace
 
     from dpmf_cli.algorithms.shared.base import PrivateAlgorithm

@@ -27,7 +27,7 @@ def _folder(data: Path | None) -> Path:
 
 
 def _in_columns(rows: list[tuple[str, ...]]) -> str:
-    """Returns rows in columns. The last column is not padded, and a narrow terminal cuts nothing off."""
+    """Rows in columns, of which the last is not padded, so that a narrow terminal cuts nothing off."""
     rows = [tuple(map(printable, row)) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     padded = (
@@ -65,7 +65,7 @@ def list_(data: options.DataOption = None, as_json: options.JsonOption = False) 
 
 
 def _files(entry: "CatalogEntry", folder: Path) -> dict[str, Any]:
-    """Returns the present files of a data set, and the mirror that each came from, None if that is not noted."""
+    """The present files of a data set, and the mirror that each came from, None if that is not noted."""
     from dpmf_cli.datasets import located
 
     places = located.present(entry, folder) or []
@@ -73,7 +73,7 @@ def _files(entry: "CatalogEntry", folder: Path) -> dict[str, Any]:
 
 
 def _places(known: dict[str, Any]) -> list[str]:
-    """Returns the files of a data set, each with the mirror that it came from if that is noted."""
+    """The files of a data set, each with the mirror that it came from if that is noted."""
     pairs = zip(known["files"], known["fetched_from"], strict=True)
     return [f"{path} from {origin}" if origin else path for path, origin in pairs]
 
@@ -121,7 +121,7 @@ def info(
 
 
 def _counts(entry: "CatalogEntry", data: Path | None) -> dict[str, Any]:
-    """Returns all that is known about a data set, as plain data. `counted` is None if its files are not here."""
+    """All that is known about a data set, as plain data. `counted` is None if its files are not here."""
     from dpmf_cli.datasets import Folders, load, located, look
     from dpmf_cli.datasets.soundness import figures
     from dpmf_cli.datasets.spec import CatalogSpec
@@ -180,7 +180,7 @@ def fetch(
             return True
         if not sys.stdin.isatty():
             raise DpmfError(
-                f"{entry.title}: nobody can be asked here whether to accept these terms; add --yes to accept them"
+                f"{entry.title}: dpmf cannot ask here whether you accept these terms; add --yes to accept them"
             )
         return typer.confirm(question, err=True)
 

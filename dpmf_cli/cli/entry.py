@@ -91,7 +91,7 @@ def _supervise(child: int, ours: list[signal.Signals]) -> NoReturn:
 def _say(line: str) -> None:
     begin = "\n" if os.isatty(2) else ""  # ends the line that shows ^C or a progress bar
     with suppress(OSError):
-        if select([], [2], [], 0.5)[1]:  # else nobody reads standard error
+        if select([], [2], [], 0.5)[1]:  # else standard error is not read
             os.write(2, f"{begin}{line}\n".encode())
 
 

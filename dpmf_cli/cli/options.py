@@ -8,7 +8,7 @@ import typer
 
 
 def _configs_like(begun: str) -> list[str]:
-    """Completes a word for the shell: files and shipped configs that begin with it."""
+    """The completions of a word for the shell: files and shipped configs that begin with it."""
     from dpmf_cli.experiment.config.documents import shipped_names
 
     files = sorted(

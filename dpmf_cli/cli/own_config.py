@@ -69,7 +69,7 @@ def write_own_config(
     force: bool,
     cut: Mapping[str, Any] = {},
 ) -> tuple[Path, list[str]]:
-    """Writes a config with every provable method for a file of ratings, or with those named. Returns its path, and
+    """The path of a config that it writes, with every provable method for a file of ratings or with those named; and
     lines on the ratings.
 
     said   the values of the options `SAID`, None for those that are not given
@@ -161,7 +161,6 @@ def write_config(config: Path, text: str, methods: "Candidates", *, force: bool)
 
 
 def _scale(text: str | None, ratings: Path, guess: "Guess") -> tuple[float, float, float]:
-    """Returns minimum, maximum and step of a scale, as written or guessed."""
     if text is not None:
         try:
             low, high, every = map(float, text.split(":"))

@@ -91,7 +91,7 @@ def explore(
     from dpmf_cli.papers.record import FOLDER
     from dpmf_cli.papers.space import explored, space
     from dpmf_cli.report.tables.layout import as_objects, json_text, terminal
-    from dpmf_cli.report.tables.papers import cells_text, claims_text
+    from dpmf_cli.report.tables.papers import claims_text, printed_values_text
     from dpmf_cli.studies.explore import exploration, plan_of, recorded
 
     folders = Folders.named(data, base=SHIPPED, results=results)
@@ -112,7 +112,7 @@ def explore(
         found = kept.data[dataset]
         shown = {"claims": claims_text(kept, wanted.paper)}
         if found.printed:
-            shown["cells"] = cells_text(found)
+            shown["cells"] = printed_values_text(found)
         if as_json:
             print(json_text({name: as_objects(table) for name, table in shown.items()}), end="")
         else:
@@ -200,7 +200,7 @@ def reproduce(
 
 
 def _outputs(results: Path, data: Path | None) -> "Mapping[Table, Maker]":
-    """Returns what makes each kind of output, from the folders of the experiments that were run."""
+    """What makes each kind of output, from the folders of the experiments that were run."""
     from dpmf_cli.cli import tables
     from dpmf_cli.cli.datasets import info
 

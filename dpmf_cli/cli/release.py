@@ -95,7 +95,7 @@ def release(
     print(f"users: {statement.dataset.users}; items: {statement.dataset.items}")
     count = sum(total.releases for total in found)
     if count > 1:
-        say(f"this is release {count} of {source.name}: whoever has all {count} can combine what they reveal")
+        say(f"this is release {count} of {source.name}: together, all {count} reveal more than each alone")
     for total in found:
         say(f"{source.name}, {total}")
     say(f"the account is {account_file()}; it is for you only, and not part of the release")
@@ -165,7 +165,7 @@ def predict(
 
 
 def _followed(frames: Iterator["pd.DataFrame"], blocks: int) -> Iterator["pd.DataFrame"]:
-    """Shows the progress of at most so many blocks."""
+    """The frames, with progress shown for at most so many blocks."""
     with Progress("best items", blocks, float(blocks)) as progress:
         for frame in frames:
             yield frame
@@ -192,7 +192,7 @@ def _write(frames: Iterator["pd.DataFrame"], to: Path | None) -> None:
 
 
 def _entry(config: "ExperimentConfig", method: str) -> Any:
-    """Returns the entry with that label, or else the only entry of the algorithm with that key."""
+    """The entry with that label, or else the only entry of the algorithm with that key."""
     entries = config.algorithms
     found = [entry for entry in entries if entry.name == method]
     found = found or [entry for entry in entries if entry.algorithm == method]

@@ -203,7 +203,7 @@ def describe(
     seen: "Sequence[str]" = (),
     as_json: bool,
 ) -> str:
-    """Returns a plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
+    """A plan as a table or as JSON. `seen` has lines about the ratings, and warnings."""
     from dpmf_cli.datasets.spec import SyntheticSpec
     from dpmf_cli.evaluation.crossings import MOST_ROUNDS
     from dpmf_cli.report.tables.layout import Group, TextTable, terminal
@@ -271,17 +271,22 @@ def describe(
 
 
 def _tables(finished: "Finished", *, as_json: bool = False) -> str:
-    """Returns tables of baselines, twins, crossings and ledgers, and of very long tables only the first rows; or all
-    rows as JSON, by the names of the tables' files."""
-    from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table, twins_table
+    """Tables of baselines, noise-free runs, crossings and ledgers, of very long ones only the first rows; or all rows
+    as JSON, by the names of the tables' files."""
+    from dpmf_cli.report.tables.crossings import (
+        baseline_rows,
+        baselines_table,
+        crossings_table,
+        noise_free_table,
+    )
     from dpmf_cli.report.tables.layout import as_objects, draw, first_rows, json_text
     from dpmf_cli.report.tables.ledgers import ledger_table, records_table
     from dpmf_cli.report.tables.papers import learned_nothing_table
 
     experiment = finished.collected.shown
     tables = [(baselines_table(baseline_rows(experiment)), "curves.csv")]
-    if any(curve.twin is not None for curve in experiment.curves):
-        tables.append((twins_table(experiment), "without_noise.md"))
+    if any(curve.noise_free is not None for curve in experiment.curves):
+        tables.append((noise_free_table(experiment), "without_noise.md"))
     tables.append((crossings_table(finished.crossings), "crossings.md"))
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         tables.append((learned_nothing, "local_mean.md"))

@@ -49,14 +49,14 @@ def crossings(
     """
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
-    from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
+    from dpmf_cli.papers.printed_values import beside_print, with_printed_values
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
     found = list(_experiments(of or [], results, metric))
     rows, audits = [row for _, each in found for row in beside_print(each)], None
     if printed:
-        rows = with_printed_cells(rows, present=present_keys(data_folder()))
+        rows = with_printed_values(rows, present=present_keys(data_folder()))
     if audited:
         from dpmf_cli.audit.job import of_experiment
 
@@ -79,7 +79,7 @@ def explain(
     Example: dpmf explain configs/quickstart.yaml
     """
     from dpmf_cli.evaluation.metrics import RMSE
-    from dpmf_cli.papers.printed_cells import beside_print
+    from dpmf_cli.papers.printed_values import beside_print
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import as_objects, json_text
@@ -125,10 +125,8 @@ def levels(
 
 
 def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator[tuple[Path, Experiment]]":
-    """Yields the folder of each experiment that was asked for, and it, by a metric or by that of its config.
-
-    Of an interrupted run, yields only the finished folds, and says so.
-    """
+    """Yields the folder of each experiment that was asked for, and it, by a metric or by that of its config; of an
+    interrupted run only the finished folds, and says so."""
     from dpmf_cli.experiment.results.folders import results_of
 
     for folder, collected in results_of(of, results):
@@ -151,7 +149,7 @@ def _experiments(of: list[Path], results: Path, metric: str | None) -> "Iterator
 
 
 def shown(collected: "Collected", metric: str | None, *, named: bool) -> "Experiment | None":
-    """Returns an experiment by a metric, or by that of its config.
+    """An experiment by a metric, or by that of its config.
 
     If that metric was not measured, raises `DpmfError` for an experiment that the user `named`. For others, says so
     and returns None.
@@ -241,7 +239,6 @@ def noise(
 
 
 def noise_of(dataset: str, data: Path | None, form: str) -> bytes:
-    """Returns the figure that `dpmf local noise` draws."""
     from dpmf_cli.datasets import Folders, load
     from dpmf_cli.datasets.catalog import entry
     from dpmf_cli.datasets.spec import CatalogSpec
@@ -334,7 +331,7 @@ def combined(
 
 
 def gathered(of: list[Path], results: Path) -> tuple[list["Experiment"], list[str]]:
-    """Returns (experiments, notes).
+    """(experiments, notes).
 
     experiments   those that `of` names, or all if it is empty, without reductions of another one among them
     notes         which reductions are left out, and what has no result yet, with the command that computes it

@@ -21,7 +21,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def python(program: str, *arguments: object) -> list[str]:
-    """Returns a command that runs the lines `program` in a Python that ends when this process ends.
+    """A command that runs the lines `program` in a Python that ends when this process ends.
 
     It finds what this process finds: also dpmf where it is not installed, and what $PYTHONPATH names, which is the
     user's own choice. The arguments are its `sys.argv[1:]`.
@@ -47,7 +47,7 @@ def end_with(parent: int) -> None:
 
 
 def prctl(option: int, value: int) -> bool:
-    """Calls Linux's prctl, and returns whether it succeeded; False on other systems."""
+    """Whether Linux's prctl, which it calls, succeeded; False on other systems."""
     if sys.platform == "linux":
         import ctypes
 
@@ -62,5 +62,4 @@ def _end_after(parent: int) -> None:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

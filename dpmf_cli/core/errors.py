@@ -17,7 +17,7 @@ class DpmfError(Exception):
 
 
 def extra_missing(extra: str, what: str) -> DpmfError:
-    """Returns the error for a missing package that an extra of dpmf brings; `what` says what needs it."""
+    """The error for a missing package that an extra of dpmf brings; `what` says what needs it."""
     return DpmfError(f"{what}; install it with: pip install 'dpmf[{extra}]'")
 
 
@@ -32,7 +32,7 @@ def did_you_mean(word: str, known: Iterable[str], titles: Mapping[str, str] | No
 def nearest(
     word: str, known: Iterable[str], titles: Mapping[str, str] | None = None, *, near: float = 0.6
 ) -> str | None:
-    """Returns the known word that was probably meant, None if there is none: one for which `words.yaml` has it,
+    """The known word that was probably meant, None if there is none: one for which `words.yaml` has it,
     else the most similar one, of which capitals and hyphens make no difference.
 
     titles  known words by titles, which may have been written instead
@@ -52,7 +52,7 @@ def _plain(word: str) -> str:
 
 @cache
 def words(table: str) -> dict[str, Any]:
-    """Returns a table of `words.yaml`: `others`, `expected` or `written`."""
+    """A table of `words.yaml`: `others`, `expected` or `written`."""
     import yaml
 
     found = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
-"""Writes files that appear complete or not at all, even if the writing process is killed or the power fails.
+"""Files that appear complete or not at all, even if the writing process is killed or the power fails.
 
-A file that is being written has a temporary name and is locked. A killed process leaves its temporary file behind,
-but not its lock. So a missing lock, and no clock, tells which temporary files can be removed. A file's bytes are on
-the disk before the file has its name, and the name before the function returns. Results and caches are written so.
+A file that is being written has a temporary name and is locked. Because a killed process leaves its temporary file
+behind, but not its lock, a missing lock, and no clock, tells which temporary files can be removed. A file's bytes are
+on the disk before the file has its name, and the name before the function returns. Results and caches are written so.
 """
 
 import contextlib
@@ -30,13 +30,13 @@ _UNFLUSHED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
 
 def read_file(path: Path, most: int = -1) -> bytes:
-    """Returns the bytes of a file, or the first `most` of them. Raises OSError as `open_file` does."""
+    """The bytes of a file, or the first `most` of them. Raises OSError as `open_file` does."""
     with open_file(path) as file:
         return file.read(most)
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Opens a file for reading. Raises OSError, also for a FIFO or a device: nobody may ever write into it."""
+    """A file, open for reading. Raises OSError, also for a FIFO or a device, which may never give anything."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -65,17 +65,17 @@ def is_ours(status: os.stat_result, kind: int) -> bool:
 
 
 def cache_folder() -> Path:
-    """Returns the folder of files that can be made again: $DPMF_CACHE, else the system's folder for caches."""
+    """The folder of files that can be made again: $DPMF_CACHE, else the system's folder for caches."""
     return _folder_of_user("DPMF_CACHE", "user_cache_path", "caches")
 
 
 def state_folder() -> Path:
-    """Returns the folder of files that cannot be made again: $DPMF_STATE, else the system's folder for state."""
+    """The folder of files that cannot be made again: $DPMF_STATE, else the system's folder for state."""
     return _folder_of_user("DPMF_STATE", "user_state_path", "state")
 
 
 def _folder_of_user(variable: str, path: str, what: str) -> Path:
-    """Returns the folder that an environment variable names, else the one of platformdirs' function `path`."""
+    """The folder that an environment variable names, else the one of platformdirs' function `path`."""
     if named := os.environ.get(variable):
         return Path(named)
     import platformdirs
@@ -105,7 +105,7 @@ def write_whole(path: Path, data: bytes | Iterable[bytes | memoryview], mode: in
 
 @contextlib.contextmanager
 def writing(place: Path, fix: str) -> Iterator[None]:
-    """Turns an OSError into a DpmfError that says what cannot be written, and the fix."""
+    """A context in which an OSError becomes a DpmfError that says what cannot be written, and the fix."""
     try:
         yield
     except OSError as error:
@@ -163,7 +163,8 @@ def flush_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(place: Path) -> Iterator[Path]:
-    """Makes a folder in `place`, so that it or a file in it can be renamed into `place`. Removes it afterwards."""
+    """A folder in `place`, from which it or a file in it can be renamed into `place`, and which is removed
+    afterwards."""
 
     def make(folder: Path) -> int:
         os.mkdir(folder, 0o755)
@@ -186,7 +187,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def open_for_locks(path: Path, mode: int = 0o666) -> int:
-    """Opens a file for locks on its bytes, and returns the descriptor. The file stays empty. Raises OSError."""
+    """The descriptor of a file that is opened for locks on its bytes, and stays empty. Raises OSError."""
     make_folder(path.parent, 0o755 | mode & 0o022)
     return os.open(path, os.O_RDWR | os.O_CREAT, mode)
 
@@ -194,7 +195,7 @@ def open_for_locks(path: Path, mode: int = 0o666) -> int:
 def lock_name(descriptor: int, name: bytes, operation: int) -> bool:
     """Locks or unlocks, without waiting, the byte of a file that stands for a name; the lock ends with this process.
 
-    Returns False if another process holds it. Where a file system has no locks, nobody does.
+    False if another process holds it; where a file system has no locks, none does.
     """
     try:
         fcntl.lockf(descriptor, operation, 1, int.from_bytes(hashlib.sha256(name).digest()[:7]))
@@ -210,7 +211,7 @@ def sha256(data: bytes) -> str:
 
 
 def sweep(place: Path) -> None:
-    """Removes the temporary files of killed processes in a folder. Those of running processes are locked and stay."""
+    """Removes the temporary files of killed processes in a folder; those of running processes are locked and stay."""
     for path in place.glob(f"{WRITING}*"):
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)

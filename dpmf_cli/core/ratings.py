@@ -13,7 +13,7 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True)
 class Scale:
-    """The public range of a rating. Public means: fixed by the site, never read off the data.
+    """The public range of a rating, which the site fixes, and which is never read off the data.
 
     `step` is the grid of allowed values (1 for whole stars, 0.5 for halves, 0 for a continuous scale).
     """
@@ -39,7 +39,7 @@ class Scale:
 
 
 class UserMajor:
-    """Who rated what, in user-major order, and counts of that. Values of ratings are left to subclasses.
+    """Who rated what, in user-major order, and counts of that, without values of ratings.
 
     users, items  (n,) int32, dense indices in [0, n_users), non-decreasing, and in [0, n_items)
     """
@@ -104,7 +104,7 @@ class Ratings(UserMajor):
 
 
 def transposed(ratings: Ratings) -> Ratings:
-    """Returns the ratings with users and items exchanged, in the order of the new users, without columns."""
+    """The ratings with users and items exchanged, in the order of the new users, without columns."""
     order = np.argsort(ratings.items, kind="stable")
     of_items = ratings.items[order], ratings.users[order], ratings.values[order]
     return Ratings(*of_items, ratings.n_items, ratings.n_users, ratings.scale)
@@ -113,7 +113,7 @@ def transposed(ratings: Ratings) -> Ratings:
 def with_ratings(
     ratings: Ratings, users: NDArray[np.integer], items: NDArray[np.integer], values: Floats
 ) -> Ratings:
-    """Adds (n,) ratings to others, in user-major order, without columns. A pair in both gets the new value."""
+    """The ratings with (n,) more, in user-major order, without columns; a pair in both gets the new value."""
     pairs = np.append(ratings.users, users), np.append(ratings.items, items)
     keys = pairs[0].astype(np.int64) * ratings.n_items + pairs[1]
     _, last = np.unique(keys[::-1], return_index=True)

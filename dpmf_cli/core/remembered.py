@@ -1,4 +1,4 @@
-"""What the cache remembers of files that nobody has changed since, so that a command need not make it again.
+"""What the cache remembers of files that have not changed since, so that a command need not make it again.
 
 A file of `remembered/` holds a hash of dpmf itself, a checksum, and a value with the state of the folders that it was
 made from. If it is damaged, or one of these has changed, it counts as not there.
@@ -18,7 +18,7 @@ from dpmf_cli.core.errors import DpmfError
 
 
 def state(folders: Iterable[str | Path]) -> dict[str, str]:
-    """Returns, by the folder's absolute path, a hash of the names and bytes of the files in it."""
+    """By the folder's absolute path, a hash of the names and bytes of the files in it."""
     return {path: files.sha256(repr(list(_files(path))).encode()) for path in map(os.path.abspath, folders)}
 
 
@@ -32,7 +32,7 @@ def _files(folder: str) -> Iterable[tuple[str, str]]:
 
 
 def _hash_of_code() -> bytes:
-    """Returns a hash of dpmf's own files, of Python's version, and of the times when packages were installed."""
+    """A hash of dpmf's own files, of Python's version, and of the times when packages were installed."""
     folders = (folder for folder, _, _ in os.walk(files.PACKAGE) if not folder.endswith("__pycache__"))
     installed = [
         os.stat(each).st_mtime_ns for each in sys.path if each.endswith("-packages") and os.path.isdir(each)
@@ -48,7 +48,7 @@ _CODE = _hash_of_code()
 
 
 def _place(name: str) -> Path | None:
-    """Returns the file of a name; None if others may write there, because reading the file may run anything."""
+    """The file of a name; None if others may write there, because reading the file may run anything."""
     folder = files.cache_folder() / "remembered"
     private = all(files.is_private(each) for each in (folder.parent.resolve(), folder))
     return folder / files.sha256(os.fsencode(name)) if private else None
@@ -69,7 +69,7 @@ def remember(name: str, value: Any, made_from: dict[str, str]) -> None:
 
 
 def recall(name: str) -> Any:
-    """Returns the value that is remembered under a name; None if there is none, or its folders have changed."""
+    """The value that is remembered under a name; None if there is none, or its folders have changed."""
     with suppress(Exception):  # a damaged one may raise anything
         place = _place(name)
         if place and files.is_private(place, stat.S_IFREG):

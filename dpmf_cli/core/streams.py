@@ -1,8 +1,8 @@
 """Random streams: every use of randomness has a generator of its own, named by its purpose.
 
-A printed seed gives all noise away: whoever knows the seed and the config can draw the same noise, and recovers the
-clean sums of a released model by one subtraction. So a config may say `seed: secret`. Every fit then draws a seed of
-its own (`drawn_seed`) in the process that fits. That process keeps the seed only in memory, and forgets it.
+A printed seed gives all noise away, since with the seed and the config one can draw the same noise, and recover the
+clean sums of a released model by one subtraction. A config may therefore say `seed: secret`: every fit then draws a
+seed of its own (`drawn_seed`) in the process that fits, which keeps the seed only in memory, and forgets it.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ SECRET_BITS = 256
 
 
 def drawn_seed(seed: Seed) -> int:
-    """Returns the seed of a fit: the config's, or a new one from the operating system if the config's is secret."""
+    """The seed of a fit: the config's, or a new one from the operating system if the config's is secret."""
     return secrets.randbits(SECRET_BITS) if seed == SECRET else seed
 
 
@@ -52,14 +52,12 @@ class Streams:
     run: int
 
     def generator(self, purpose: str) -> "QuietGenerator":
-        """Returns a generator for randomness that hides nothing, such as an order of visits or a sample.
-
-        It refuses to draw noise.
-        """
+        """A generator for randomness that hides nothing, such as an order of visits or a sample; it refuses to draw
+        noise."""
         return QuietGenerator(self._bits(purpose))
 
     def of_ratings(self, purpose: str, pairs: UserMajor, *sets: int) -> Doubles:
-        """Returns (*sets, n_ratings) uniform draws, one for each rating: secret choices of records, such as a sample.
+        """(*sets, n_ratings) uniform draws, one for each rating: secret choices of records, such as a sample.
 
         They are drawn apart from other randomness, so that an audit can give the same draws to the ratings that two
         data sets share.
@@ -67,11 +65,11 @@ class Streams:
         return self.generator(purpose).random((*sets, len(pairs)))
 
     def start(self, purpose: str) -> "StartGenerator":
-        """Returns a generator for start values only, which are independent of the ratings. It is never for noise."""
+        """A generator for start values only, which are independent of the ratings, and never for noise."""
         return StartGenerator(self._bits(purpose))
 
     def noise(self, step: str) -> np.random.Generator:
-        """Returns the generator from which noise is drawn. Only the `Curator` uses it."""
+        """The generator from which noise is drawn. Only the `Curator` uses it."""
         return np.random.Generator(self._bits(step))
 
     def _bits(self, purpose: str) -> np.random.PCG64:
@@ -79,18 +77,17 @@ class Streams:
 
 
 def named_bits(*name: str | int) -> np.random.PCG64:
-    """Returns the bits of a stream that depends only on `name`: SHA-256 of `name` seeds NumPy's PCG64."""
+    """The bits of a stream that depends only on `name`: SHA-256 of `name` seeds NumPy's PCG64."""
     digest = hashlib.sha256("\x1f".join(map(str, name)).encode()).digest()
     return np.random.PCG64(np.random.SeedSequence(int.from_bytes(digest, "little")))
 
 
 def named_generator(*name: str | int) -> np.random.Generator:
-    """Returns a generator whose stream depends only on `name`."""
     return np.random.Generator(named_bits(*name))
 
 
 class UnaccountedNoiseError(Exception):
-    """An algorithm asked for noise that no ledger knows of. It is a bug of the algorithm, never a user's mistake."""
+    """An algorithm asked for noise that no ledger knows of: a bug of the algorithm, never a user's mistake."""
 
 
 class QuietGenerator(np.random.Generator):
@@ -101,7 +98,7 @@ class QuietGenerator(np.random.Generator):
 
 
 class StartGenerator(QuietGenerator):
-    """A generator for start values. It also draws normal and Dirichlet numbers, and refuses other laws of noise."""
+    """A generator for start values, which also draws normal and Dirichlet numbers, and refuses other noise."""
 
 
 def _refusing(law: str) -> Callable[..., Any]:

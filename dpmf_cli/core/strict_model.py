@@ -26,9 +26,8 @@ _ELSEWHERE = {
 
 
 def later(default: Any, **about: Any) -> Any:
-    """Returns a field that was added after results had been named.
-
-    Dumps leave it out at its default, so that the names of results stay the same.
+    """A field that was added after results had been named: dumps leave it out at its default, so that names stay the
+    same.
 
     about   further arguments of pydantic's `Field`
     """
@@ -36,18 +35,18 @@ def later(default: Any, **about: Any) -> Any:
 
 
 def tagged(value: Any) -> Any:
-    """Returns an entry as a mapping, even if only its algorithm's name was given."""
+    """An entry as a mapping, even if only its algorithm's name was given."""
     return {"algorithm": value} if isinstance(value, str) else value
 
 
 def in_words(error: ErrorDetails) -> str:
-    """Returns what one of pydantic's errors says, in dpmf's words: what the value must be, not what it is."""
+    """What one of pydantic's errors says, in dpmf's words: what the value must be, not what it is."""
     said = words("expected").get(error["type"])
     return said.format(**error.get("ctx", {})) if said else error["msg"].removeprefix("Value error, ")
 
 
 def said_as(message: str) -> WrapValidator:
-    """Returns a validator that says `message` for any mistake in a value, of which a union would tell several."""
+    """A validator that says `message` for any mistake in a value, of which a union would tell several."""
 
     def refuse(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -86,7 +85,8 @@ class StrictModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_yes_and_no(cls, data: Any) -> Any:
-        """Refuses true and false where no boolean belongs: pydantic would take them for the numbers 1 and 0."""
+        """Raises an error for true and false where no boolean belongs, which pydantic would take for the numbers 1
+        and 0."""
         for key, value in data.items() if isinstance(data, dict) else ():
             field = cls.model_fields.get(key)
             kinds = [kind for kind in (bool, int, float, str) if field and _takes(field.annotation, kind)]
@@ -102,13 +102,14 @@ class StrictModel(BaseModel):
 class SealedModel(StrictModel):
     """A model whose JSON ends in a checksum of everything before it.
 
-    The checksum finds accidents and careless edits. It is no signature: whoever can write the file can seal it anew.
+    The checksum finds accidents and careless edits. It is no signature, because one who can write the file can seal
+    it anew.
     """
 
     seal: str = ""
 
     def text(self, indent: int | None = None) -> bytes:
-        """Returns the JSON of the model with its seal. A file is as it was written if it is equal to this."""
+        """The JSON of the model with its seal. A file is as it was written if it is equal to this."""
         content = self.model_dump(mode="json", exclude={"seal"})
         seal = sha256(json.dumps(content, ensure_ascii=False, allow_nan=False).encode())
         sealed = {**content, "seal": seal}
@@ -121,7 +122,7 @@ def _takes(annotation: Any, kind: type) -> bool:
 
 
 def _hint(model: type[BaseModel], key: str, known: list[str]) -> str:
-    """Says what to do about a key that a model does not know: take the nearest, or write it inside of another."""
+    """What to do about a key that a model does not know: take the nearest, or write it inside of another."""
     if not nearest(key, known, near=SAME):
         homes = [
             f"in an item of `{name}`" if get_origin(field.annotation) is list else f"in `{name}`"

@@ -1,8 +1,8 @@
-"""Writes for people: messages, progress, numbers, and text in which every character is visible.
+"""Text for people: messages, progress, numbers, and text in which every character is visible.
 
-Text for terminals, CSV files and pages goes through `printable`. Names and cells come from files that anybody may
-have written. Some characters act on the reader's screen instead of being seen there: a terminal's escapes, marks
-that turn the direction of writing, spaces without width. These are written as escapes like `\u001b`.
+Text for terminals, CSV files and pages goes through `printable`. Names and fields come from files that anybody may
+have written, in which some characters act on the reader's screen instead of being seen there: a terminal's escapes,
+marks that turn the direction of writing, spaces without width. These are written as escapes like `\u001b`.
 
 Messages go to stderr; so does progress, as a bar weighted by cost, or as lines if stderr is no terminal.
 """
@@ -29,7 +29,7 @@ _FORMULA = tuple("=+-@＝＋－＠")
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Returns `text` with its invisible characters escaped as in JSON, except those in `keep`."""
+    """`text` with its invisible characters escaped as in JSON, except those in `keep`."""
 
     def shown(found: re.Match[str]) -> str:
         character = found[0]
@@ -42,19 +42,19 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Returns rows as CSV, lines ending in \\n. Numbers stay as they are; text is printable, and never a formula."""
+    """Rows as CSV, lines ending in \\n. Numbers stay as they are; text is printable, and never a formula."""
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(map(_cell, row) for row in rows)
     return stream.getvalue()
 
 
 def exact(value: float) -> str:
-    """Writes a number without loss of digits; "" for NaN."""
+    """A number as text, without loss of digits; "" for NaN."""
     return "" if math.isnan(value) else repr(float(value))
 
 
 def significant(value: float, figures: int = 3) -> str:
-    """Formats a finite number to `figures` significant figures: 0.180, 2.00, 12.5, 1230; very small: 1.20e-05."""
+    """A finite number to `figures` significant figures: 0.180, 2.00, 12.5, 1230; very small: 1.20e-05."""
     rounded = float(f"{value:.{figures - 1}e}")
     if rounded == 0:
         return "0"
@@ -65,12 +65,12 @@ def significant(value: float, figures: int = 3) -> str:
 
 
 def signed(value: float, digits: int) -> str:
-    """Formats a difference with its sign and `digits` decimals, with a typographic minus: +0.0012, −1.5."""
+    """A difference with its sign and `digits` decimals, with a typographic minus: +0.0012, −1.5."""
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def duration(seconds: float) -> str:
-    """Formats a duration: `0 s`, `45 s`, `3 min`, `2.5 h`."""
+    """A duration in words: `0 s`, `45 s`, `3 min`, `2.5 h`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
@@ -92,7 +92,7 @@ def _is_number(text: str) -> bool:
 
 
 class _Guarded:
-    """A text stream that escapes invisible characters, except line ends. It has no `buffer` for bytes.
+    """A text stream that escapes invisible characters, except line ends, and has no `buffer` for bytes.
 
     Raises DpmfError if the stream cannot be written, and BrokenPipeError if its reader has left.
     """
@@ -142,7 +142,7 @@ def guard() -> None:
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """Returns the underlying stream, for a progress bar, which moves the cursor."""
+    """The underlying stream, for a progress bar, which moves the cursor."""
     return stream.stream if isinstance(stream, _Guarded) else stream
 
 
@@ -173,7 +173,6 @@ class Progress:
             self._bar = tqdm(total=total_cost, desc=printable(title), file=file, bar_format=form)
 
     def finished(self, algorithm: str, cost: float) -> None:
-        """Counts one more finished task of this algorithm."""
         self._finished += 1
         self._cost += cost
         now = time.monotonic()

@@ -37,7 +37,7 @@ _MOST_OF_A_DIRECTORY = 100 * _MOST_MEMBERS
 
 @dataclass(frozen=True)
 class Member:
-    """A rating file: its label for messages, its base name and its bytes. Read them before the next member."""
+    """A rating file: its label for messages, its base name and its bytes, to be read before the next member."""
 
     label: str
     name: str
@@ -68,7 +68,7 @@ class _Search:
     more: int = _MOST_MEMBERS
 
     def wants(self, archive: str, name: str, seen: set[str]) -> str | None:
-        """Returns the base name of a wanted member or archive; None for any other. Refuses names that are unsafe."""
+        """The base name of a wanted member or archive; None for any other. Refuses names that are unsafe."""
         self.more -= 1
         if self.more < 0:
             raise _too_many(archive)
@@ -87,7 +87,7 @@ class _Search:
     def members(self, stream: IO[bytes], label: str, size: int, levels: int) -> Iterator[Member]:
         """Yields a member, or what is wanted in an archive within the archive, if `levels` of them may be entered.
 
-        A tar is read as a stream. A zip must be read in memory, since it needs seeking.
+        A tar is read as a stream, and a zip, which needs seeking, in memory.
         """
         name = PurePosixPath(label).name
         if self.wanted.match(name):
@@ -108,7 +108,7 @@ def _too_many(archive: str) -> DpmfError:
 
 
 class _SmallReads:
-    """A zip file that refuses to read a large directory: `zipfile` reads the directory in one go."""
+    """A zip file that refuses to read a large directory, which `zipfile` reads in one go."""
 
     def __init__(self, file: IO[bytes], label: str) -> None:
         self._file, self._label = file, label
@@ -144,7 +144,7 @@ class _Bounded(io.RawIOBase):
 
 
 def most_bytes(size: int) -> int:
-    """Returns how many bytes a file of `size` bytes may unpack to."""
+    """How many bytes a file of `size` bytes may unpack to."""
     return max(_SMALL, _RATIO_LIMIT * size)
 
 
@@ -199,7 +199,7 @@ def is_tar(block: bytes) -> bool:
 
 @contextmanager
 def _readable(label: str) -> Iterator[None]:
-    """Turns errors of the archive libraries into one message that begins with `label`."""
+    """A context in which errors of the archive libraries become one message that begins with `label`."""
     try:
         yield
     except (DpmfError, MemoryError):
@@ -213,7 +213,7 @@ def _readable(label: str) -> Iterator[None]:
 
 
 def files(folder: Path, wanted: Wanted) -> list[Path]:
-    """Returns the files of a folder, up to three levels down, that are wanted or are archives to enter."""
+    """The files of a folder, up to three levels down, that are wanted or are archives to enter."""
     found = []
     for place, folders, names in os.walk(folder):
         folders.sort()
@@ -281,8 +281,8 @@ class Source:
             yield from members(path, self.wanted)
 
     def read(self) -> tuple[str, bytes]:
-        """Reads the label and bytes of a format that is a single file: of the first member, once all members have
-        proved harmless. Raises DpmfError if there is none."""
+        """The label and bytes of a format that is a single file: of the first member, once all members have proved
+        harmless. Raises DpmfError if there is none."""
         first = None
         for member in self.members():
             first = first or (member.label, member.stream.read())
@@ -291,7 +291,7 @@ class Source:
         raise DpmfError(f"{self.paths[0]}: holds no {' or '.join(self.wanted.patterns)}; {self.fix}")
 
     def place_of(self, row: int, is_rating: Callable[[int, bytes], bool]) -> str:
-        """Returns `file:line` (1-based) of the row-th rating (0-based), by counting the lines that are ratings.
+        """`file:line` (1-based) of the row-th rating (0-based), by counting the lines that are ratings.
 
         `is_rating(number, line)` tells header lines and blank lines from ratings.
         """
@@ -355,7 +355,6 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _zstandard(file: IO[bytes], path: Path) -> Any:
-    """Returns a stream that unpacks a Zstandard file."""
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:

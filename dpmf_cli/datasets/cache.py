@@ -49,15 +49,13 @@ def write(path: Path, parts: Iterable[bytes | memoryview]) -> None:
 
 
 def source_key(description: Mapping[str, Any]) -> str:
-    """Returns the name of a source: a digest of everything that decides what is parsed from it."""
+    """The name of a source: a digest of everything that decides what is parsed from it."""
     return files.sha256(json.dumps({"parser": PARSER_VERSION, **description}, sort_keys=True).encode())
 
 
 def find(key: str, cache: Path) -> Canonical | None:
-    """Opens what was kept from a source; None if nothing is there, or something broken.
-
-    Raises DpmfError if other users may write to the cache.
-    """
+    """What was kept from a source; None if nothing is there, or something broken. Raises DpmfError if other users may
+    write to the cache."""
     refuse_shared(cache)
     try:
         head, user_ids, item_ids = _source(cache / "sources" / key)
@@ -70,7 +68,7 @@ def find(key: str, cache: Path) -> Canonical | None:
 
 
 def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
-    """Writes ratings and ids, and opens them again, the ratings as memory maps."""
+    """The ratings as memory maps, and the ids, once both are written."""
     name, source = checksum(parsed.ratings), cache / "sources" / key
     ids = io.BytesIO()
     for each in (parsed.user_ids, parsed.item_ids):
@@ -95,7 +93,7 @@ def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
 
 
 def opened(key: str, parse: Callable[[], Canonical], cache: Path, *, verify: bool) -> Canonical:
-    """Returns what was kept from a source; parses it if that is not there, or broken.
+    """What was kept from a source; parses it if that is not there, or broken.
 
     verify   whether the ratings must still have their checksum. Checking 10⁸ ratings takes about five seconds
     """
@@ -119,10 +117,8 @@ def refuse_shared(cache: Path) -> None:
 
 
 def open_ratings(name: str, cache: Path) -> Ratings:
-    """Opens the ratings of a checksum as memory maps.
-
-    Raises `DpmfError` if they are missing or cut off, or if other users may write to the cache.
-    """
+    """The ratings of a checksum as memory maps. Raises `DpmfError` if they are missing or cut off, or if other users
+    may write to the cache."""
     refuse_shared(cache)
     return _open(_place(name, cache))
 
@@ -138,7 +134,6 @@ def _open(path: Path) -> Ratings:
 
 
 def _parts(ratings: Ratings) -> Iterator[bytes | memoryview]:
-    """Yields the bytes of a file of ratings."""
     every, scale = arrays(ratings), ratings.scale
     head = {
         "n_users": ratings.n_users,
@@ -154,7 +149,7 @@ def _parts(ratings: Ratings) -> Iterator[bytes | memoryview]:
 
 
 def _ratings_in(whole: NDArray[np.uint8]) -> Ratings:
-    """Returns the ratings in the bytes of a file of them. Raises an error of any kind for damaged ones."""
+    """The ratings in the bytes of a file of them. Raises an error of any kind for damaged ones."""
     line, end, _ = whole[:_LONGEST_HEAD].tobytes().partition(b"\n")
     head, at, found = json.loads(line), len(line + end), dict[str, NDArray[Any]]()
     for name, kind, count in (*head["arrays"], ("the end", "u1", 0)):
@@ -175,7 +170,7 @@ def _ratings_in(whole: NDArray[np.uint8]) -> Ratings:
 
 
 def broken(place: Path) -> str | None:
-    """Says in words what is wrong with a part of `ratings` or `sources`; None if it is sound. Changes nothing."""
+    """What is wrong, in words, with a part of `ratings` or `sources`; None if it is sound. Changes nothing."""
     try:
         if place.parent.name == "ratings":
             return None if checksum(_open(place)) == place.stem else _UNFIT
@@ -186,7 +181,7 @@ def broken(place: Path) -> str | None:
 
 
 def checksum_of(place: Path) -> str | None:
-    """Returns the checksum of the ratings that a part of `ratings` or `sources` belongs to; None if it is damaged."""
+    """The checksum of the ratings that a part of `ratings` or `sources` belongs to; None if it is damaged."""
     try:
         return place.stem if place.parent.name == "ratings" else str(_source(place)[0]["checksum"])
     except _DAMAGED:
@@ -194,13 +189,13 @@ def checksum_of(place: Path) -> str | None:
 
 
 def discard(name: str, cache: Path) -> Path:
-    """Removes the ratings of a checksum, and returns the file that they were in."""
+    """The file of the ratings of a checksum, which it removes."""
     files.remove(_place(name, cache))
     return _place(name, cache)
 
 
 def _source(path: Path) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
-    """Reads the head of a source, and the ids of users and items. Raises an error of `_DAMAGED` if it is unsound."""
+    """The head of a source, and the ids of users and items. Raises an error of `_DAMAGED` if it is unsound."""
     seal, _, data = files.read_file(path).partition(b"\n")
     if not files.is_private(path, S_IFREG) or seal.decode() != _seal(path.name, data):
         raise ValueError(f"incomplete, or {_UNFIT}")

@@ -1,9 +1,9 @@
-"""Puts ratings from a file's order into the one canonical form, whose checksum names the data, and into stars.
+"""Ratings in the one canonical form, whose checksum names the data, and in stars.
 
 Stars are the unit in which algorithms see ratings, whatever scale a site has. The papers give their parameters
 (clamps, norms, learning rates, λ) for ratings from 1 to 5. An affine map takes any other scale to 1 to 5 before a
-fit, and takes predictions and errors back after it. So the answers for ratings r and a·r + b are the same. The map
-is public, and neighbours stay neighbours: an ε means the same before and after the map.
+fit, and takes predictions and errors back after it, so that the answers for ratings r and a·r + b are the same.
+Because the map is public and neighbours stay neighbours, an ε means the same before and after the map.
 """
 
 import hashlib
@@ -118,13 +118,13 @@ class Dataset(Canonical):
 
 
 class NoRatingsError(DpmfError):
-    """A source without ratings. An experiment needs some; a release may have to hide that there are none."""
+    """A source without ratings, which an experiment needs; a release may have to hide that there are none."""
 
 
 def canonicalise(
     raw: Raw, scale: Scale, *, duplicates: Duplicates = "error", empty: bool = False
 ) -> Canonical:
-    """Sorts ratings by (user, item), with dense indices in the order of the sorted ids.
+    """The ratings sorted by (user, item), with dense indices in the order of the sorted ids.
 
     Ids that are all whole numbers sort as numbers, others as text. Nothing depends on the order of the rows,
     except which of two duplicates is the last.
@@ -196,7 +196,7 @@ def canonicalise(
 
 
 def checksum(ratings: Ratings) -> str:
-    """Returns the SHA-256 (hex) of shape, scale and every array: the same for the same ratings, whatever the file."""
+    """The SHA-256 (hex) of shape, scale and every array: the same for the same ratings, whatever the file."""
     state = hashlib.sha256()
     head = {
         "form": 1,
@@ -212,14 +212,14 @@ def checksum(ratings: Ratings) -> str:
 
 
 def arrays(ratings: Ratings) -> dict[str, NDArray[Any]]:
-    """Returns every array by name, in a fixed order."""
+    """Every array by name, in a fixed order."""
     columns = {f"column-{name}": ratings.columns[name] for name in sorted(ratings.columns)}
     of_items = {f"item-{name}": ratings.item_columns[name] for name in sorted(ratings.item_columns)}
     return {"users": ratings.users, "items": ratings.items, "values": ratings.values, **columns, **of_items}
 
 
 def dense(ids: NDArray[np.integer], labels: list[str] | None = None) -> tuple[Ints, Ids]:
-    """Returns dense int32 indices in the order of the sorted ids, and the sorted ids.
+    """Dense int32 indices in the order of the sorted ids, and the sorted ids.
 
     With labels, `ids` are positions in them; the sorted labels are int64 if all are plain whole numbers.
     """
@@ -257,11 +257,11 @@ class Stars:
         return self.scale.width / FIVE_STARS.width
 
     def of(self, ratings: Ratings) -> Ratings:
-        """Returns the same ratings in stars: 1 + 4·(r − r_min)/Δr, rounded to float32.
+        """The same ratings in stars: 1 + 4·(r − r_min)/Δr, rounded to float32.
 
-        All are within 1 to 5, even if float32 is too coarse for the scale and puts a rating over its end.
-        A rating on the grid of the scale is first counted in whole steps. So the stars do not depend on how exactly
-        floats represent the step, or on the unit of the scale.
+        All are within 1 to 5, even if float32 is too coarse for the scale and puts a rating over its end. A rating on
+        the grid of the scale is first counted in whole steps, so that the stars do not depend on how exactly floats
+        represent the step, or on the unit of the scale.
         """
         scale, width = self.scale, self.scale.width
         values = ratings.values.astype(np.float64) - scale.minimum
@@ -276,11 +276,10 @@ class Stars:
         return replace(ratings, values=stars.astype(np.float32), scale=in_stars)
 
     def back(self, stars: Floats) -> Doubles:
-        """Converts predictions in stars, of any shape, to rating units."""
+        """Predictions in stars, of any shape, in rating units."""
         above: Doubles = np.asarray(stars, np.float64) - FIVE_STARS.minimum
         return self.scale.minimum + self.unit * above
 
 
 def in_stars(scale: Scale) -> bool:
-    """Whether ratings on that scale are stars already."""
     return (scale.minimum, scale.maximum) == (FIVE_STARS.minimum, FIVE_STARS.maximum)

@@ -87,8 +87,8 @@ class Licence:
 
 
 @dataclass(frozen=True, config=_STRICT)
-class TwinShape:
-    """How a synthetic twin spreads its ratings and where their variance comes from.
+class SyntheticShape:
+    """How a synthetic copy spreads its ratings and where their variance comes from.
 
     user_spread, item_spread   σ of the lognormal activity of users and popularity of items
     least_per_user             the publisher's lower bound on ratings per user
@@ -121,7 +121,7 @@ class CatalogEntry:
     licence: Licence
     citation: str
     homepage: str
-    shape: TwinShape = field(default_factory=TwinShape)
+    shape: SyntheticShape = field(default_factory=SyntheticShape)
     film_list: Content | None = None
     timestamps: bool = True
     stars: bool = True
@@ -133,7 +133,7 @@ class CatalogEntry:
 
 
 def read(path: Path) -> dict[str, CatalogEntry]:
-    """Reads the entries of a YAML catalog, by key. Raises an error for a word that no class here defines."""
+    """The entries of a YAML catalog, by key. Raises an error for a word that no class here defines."""
     described = yaml.safe_load(path.read_text())
     for key, words in described.items():
         words["key"] = key
@@ -150,7 +150,7 @@ ENTRIES = read(Path(__file__).with_name("catalog.yaml"))
 
 
 def entry(key: str) -> CatalogEntry:
-    """Returns the catalog's entry of that key. Raises `DpmfError` with the nearest key if there is none."""
+    """The catalog's entry of that key. Raises `DpmfError` with the nearest key if there is none."""
     try:
         return ENTRIES[key]
     except KeyError:

@@ -1,4 +1,4 @@
-"""Brings a data set's files into the data folder, from its mirrors in turn or from a file that the user has.
+"""How a data set's files come into the data folder, from its mirrors in turn or from a file that the user has.
 
 This is the only way in for bytes from elsewhere: over https, as a stream, within limits of size and time, checked by
 digest. No file gets its final name before it is verified; this check cannot be switched off. Nothing that is
@@ -47,11 +47,11 @@ _BLOCK = 1 << 16
 
 
 class MirrorError(Exception):
-    """Says in a few words why a mirror failed; the next mirror is tried."""
+    """Why a mirror failed, in a few words; the next mirror is tried."""
 
 
 def session(also: str = "") -> "requests.Session":
-    """Returns a session that asks only https addresses, and the host of `also`, an address that the user named."""
+    """A session that asks only https addresses, and the host of `also`, an address that the user named."""
     try:
         import requests
         from requests.adapters import HTTPAdapter
@@ -263,7 +263,7 @@ def take(entry: CatalogEntry, path: Path, data: Path, cache: Path, *, out: TextI
 
 
 def _fault(entry: CatalogEntry, part: SourcePart, place: Path, cache: Path, out: TextIO) -> str | None:
-    """Says why a file is not the publisher's, by its checksum; None if it is.
+    """Why a file is not the publisher's, by its checksum; None if it is.
 
     If no checksum is published, verifies its counts, mean and variance, and prints them. Raises DpmfError if they are
     others, or the file holds no ratings of the data set.

@@ -16,7 +16,7 @@ BINARY = Scale(0.0, 1.0, 1.0)
 
 
 def selected(whole: Canonical, rows: Longs) -> Canonical:
-    """Returns the ratings at ascending rows (n,), with the users and items that have some."""
+    """The ratings at ascending rows (n,), with the users and items that have some."""
     ratings = whole.ratings
     users, of_users = dense(np.asarray(ratings.users[rows]))
     items, of_items = dense(np.asarray(ratings.items[rows]))
@@ -29,7 +29,7 @@ def selected(whole: Canonical, rows: Longs) -> Canonical:
 
 
 def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonical:
-    """Returns the ratings of `sample.users` random users, or `sample.ratings` of them at random, in canonical form.
+    """The ratings of `sample.users` random users, or `sample.ratings` of them at random, in canonical form.
 
     Users and items without a rating are left out; if ratings are drawn, these may include a few of the users. Raises
     DpmfError if the users have fewer ratings than asked for.
@@ -51,12 +51,12 @@ def sampled(whole: Canonical, spec: CatalogSpec, sample: SampleSpec) -> Canonica
 
 
 def core(whole: Canonical, user: int, item: int) -> Canonical:
-    """Returns the largest part of the ratings in which each user has `user` and each item `item` ratings or more.
+    """The largest part of the ratings in which each user has `user` and each item `item` ratings or more.
 
     Leaving out users and items with fewer, again and again until none is left, gives that part whatever the order
     (the k-core: Seidman 1983; of a bipartite graph with two numbers, Ahmed et al. 2007). `left_out` has the counts.
 
-    Those with 1 in a column `test` all stay, and do not count: they must not decide what is trained on.
+    Those with 1 in a column `test` all stay, and do not count, because they must not decide what is trained on.
     """
     ratings = whole.ratings
     tested = ratings.columns.get("test", np.zeros(len(ratings))) == 1
@@ -78,13 +78,13 @@ def core(whole: Canonical, user: int, item: int) -> Canonical:
 
 
 def binary(whole: Canonical, threshold: float) -> Canonical:
-    """Returns the same pairs, with 1 for ratings of at least the threshold and 0 for lower ones."""
+    """The same pairs, with 1 for ratings of at least the threshold and 0 for lower ones."""
     values = (whole.ratings.values >= threshold).astype(np.float32)
     return replace(whole, ratings=replace(whole.ratings, values=values, scale=BINARY))
 
 
 def filtered(whole: Canonical, spec: CsvSpec, *, empty: bool = False) -> Canonical:
-    """Returns what `minimum_ratings`, then `threshold` of a spec make of ratings.
+    """What `minimum_ratings`, then `threshold` of a spec make of ratings.
 
     empty   whether nothing may be left; otherwise that raises `NoRatingsError`
     """

@@ -1,4 +1,4 @@
-"""Guesses what a file of ratings looks like, for messages that name the fix and for users who have no config yet."""
+"""What a file of ratings looks like: guesses for messages that name the fix and for users who have no config yet."""
 
 import csv
 import json
@@ -59,7 +59,6 @@ class Column:
 
     @cached_property
     def filled(self) -> list[str]:
-        """The cells that are not missing."""
         return [cell for cell in self.cells if cell not in MISSING]
 
     @cached_property
@@ -79,8 +78,8 @@ class Column:
 
     @property
     def is_mostly_numeric(self) -> bool:
-        """Whether nearly all cells are numbers. So a broken line is found in the column of ratings, and does not make
-        another column the rating."""
+        """Whether nearly all cells are numbers, so that a broken line is found in the column of ratings, and does not
+        make another column the rating."""
         return len(self.numbers) >= _MOSTLY * len(self.filled) > 0
 
     @property
@@ -98,7 +97,7 @@ class Column:
 
 
 def roles_of(columns: Sequence[Column], told: Mapping[str, int] | None = None) -> dict[str, tuple[int, str]]:
-    """Returns by role the position of its column, and how it was found; leaves out a role that no column can have.
+    """By role the position of its column, and how it was found; leaves out a role that no column can have.
 
     told   positions by role that are known, and not guessed
     """
@@ -187,7 +186,7 @@ def guess_format(
     zero_is_missing: bool = False,
     **columns: str,
 ) -> Guess:
-    """Guesses a file's layout from its beginning, and its scale from all of its ratings.
+    """A file's layout, guessed from its beginning, and its scale, from all of its ratings.
 
     separator        a character, or its name ("tab", "semicolon"); None, as for `header` and `decimal`, to guess it
     zero_is_missing  whether a rating of 0 is none, so that the scale need not reach to it
@@ -259,7 +258,7 @@ def guess_format(
 def layout_of(
     path: Path, separator: str | None = None, header: bool | None = None, decimal: str | None = None
 ) -> Layout:
-    """Guesses what is not given of a file's layout from its beginning. Raises `DpmfError` like `guess_format`."""
+    """A file's layout; what is not given is guessed from its beginning. Raises `DpmfError` like `guess_format`."""
     if form_of(path) != "text":
         separator, header, decimal = ",", True, "."
     with as_text(path) as stream:
@@ -293,7 +292,8 @@ def layout_of(
 
 @contextmanager
 def with_fix(path: Path, spec: CsvSpec) -> Iterator[None]:
-    """Adds to an error of a text file what to write into a config instead, if the file does not look as it says."""
+    """A context that adds to an error of a text file what to write into a config instead, if the file looks
+    otherwise."""
     try:
         yield
     except own_file.UnlikeSpecError as error:
@@ -329,7 +329,7 @@ def _named(separator: str) -> str:
 
 
 def _separated(path: Path, lines: list[str], separators: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Returns the first separator that cuts most lines into equally many fields, at least three, and these lines."""
+    """The first separator that cuts most lines into equally many fields, at least three, and these lines."""
     pairs = None
     for separator in separators:
         try:
@@ -359,7 +359,7 @@ def _columns(names: list[str], rows: list[list[str]], decimal: str) -> tuple[Col
 
 
 def _ratings(path: Path, layout: Layout, at: int) -> Doubles:
-    """Returns (n,) every finite number in a column."""
+    """(n,) every finite number in a column."""
     import pandas as pd
 
     form: dict[str, Any] = {

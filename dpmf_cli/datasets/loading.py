@@ -1,4 +1,4 @@
-"""Turns a spec into canonical ratings: finds, verifies, parses and samples them once, and later opens the cache."""
+"""Canonical ratings of a spec: found, verified, parsed and sampled once, and later opened in the cache."""
 
 import sys
 from collections.abc import Callable
@@ -27,11 +27,11 @@ _Parse = Callable[[], Canonical]
 
 
 _LONG = 2_000_000
-"""From so many ratings on, somebody who waits is told why."""
+"""From so many ratings on, the user is told why it takes long."""
 
 
 def load(spec: AnySpec, folders: Folders, split: Split = "folds") -> Dataset:
-    """Opens the ratings of a spec: finds the files of the spec and of its test set, verifies and (once) parses them.
+    """The ratings of a spec, from the files of the spec and of its test set, verified and (once) parsed.
 
     Those of an own test file are among them, with 1 in the column `test`. Raises `DpmfError` for a missing, damaged
     or malformed file, with the line and the fix.
@@ -42,7 +42,7 @@ def load(spec: AnySpec, folders: Folders, split: Split = "folds") -> Dataset:
 
 
 def known(spec: AnySpec, folders: Folders, split: Split = "folds") -> Dataset | None:
-    """Returns what `load` returns if the ratings and the test set were parsed before; None otherwise.
+    """What `load` returns if the ratings and the test set were parsed before; None otherwise.
 
     Raises `DpmfError` for a missing file.
     """
@@ -52,7 +52,7 @@ def known(spec: AnySpec, folders: Folders, split: Split = "folds") -> Dataset | 
 def _dataset(
     spec: AnySpec, folders: Folders, split: Split, opened: Callable[[str, _Parse], Canonical | None]
 ) -> Dataset | None:
-    """Returns the ratings of a spec, with the checksum of its test set, if `opened` opens both; else None."""
+    """The ratings of a spec, with the checksum of its test set, if `opened` opens both; else None."""
     found = opened(*_source(spec, folders, split))
     if found is None:
         return None
@@ -68,7 +68,7 @@ def _dataset(
 
 
 def cached(spec: AnySpec, folders: Folders, *, verify: bool = True) -> Canonical:
-    """Returns the ratings of a spec; parses them if the cache does not have them, or has them damaged.
+    """The ratings of a spec; parses them if the cache does not have them, or has them damaged.
 
     verify   whether their checksum tells damage; else only what is missing or cut off is noticed
     """
@@ -92,7 +92,7 @@ def title(spec: AnySpec) -> str:
 
 
 def _source(spec: AnySpec, folders: Folders, split: Split = "folds") -> tuple[str, _Parse]:
-    """Returns the key of a source in the cache, and a function that reads it."""
+    """The key of a source in the cache, and a function that reads it."""
     about: dict[str, Any] = {"kind": spec.kind}
     if isinstance(spec, CatalogSpec):
         found = located.locate_spec(spec, folders)
@@ -117,7 +117,7 @@ def _source(spec: AnySpec, folders: Folders, split: Split = "folds") -> tuple[st
 
 
 def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bool = False) -> Canonical:
-    """Parses the ratings of a spec now, and does not keep them. Raises like `cached`.
+    """The ratings of a spec, parsed now and not kept. Raises like `cached`.
 
     empty   whether a user's own file without ratings is accepted
     """
@@ -137,7 +137,7 @@ def parsed(spec: AnySpec, folders: Folders, split: Split = "folds", *, empty: bo
 
 
 def _whole(spec: CatalogSpec, found: located.Located, cache: Path | None) -> Canonical:
-    """Parses the ratings of a catalog entry, and the public features of its items if the spec asks for them."""
+    """The parsed ratings of a catalog entry, and the public features of its items if the spec asks for them."""
     canonical = read_catalog(found, cache)
     if not spec.item_features:
         return canonical
@@ -154,7 +154,7 @@ def _whole(spec: CatalogSpec, found: located.Located, cache: Path | None) -> Can
 
 
 def read_catalog(found: located.Located, cache: Path | None) -> Canonical:
-    """Verifies and parses the files of a catalog entry.
+    """The ratings of a catalog entry, from its files, verified and parsed.
 
     Raises DpmfError for a file that is not the publisher's, with the first line at fault if there is one.
     """
@@ -199,7 +199,7 @@ _LIST_FIXES = {
 def _prize_source(
     spec: CatalogSpec, which: PrizeSet, dataset: Dataset, folders: Folders
 ) -> tuple[str, _Parse]:
-    """Returns the key in the cache of a test set of `dataset`, and a function that parses it."""
+    """The key in the cache of a test set of `dataset`, and a function that parses it."""
     # Its own file or folder, in the data folder or beside the ratings; else the place of the ratings.
     source = located.locate_spec(spec, folders).source.paths[0]
     places = (folder / name for folder in (folders.data, source, source.parent) for name in _LISTS[which])
@@ -211,7 +211,7 @@ def _prize_source(
 
 
 def _prize_set(which: PrizeSet, place: Path, dataset: Dataset, data: Path) -> Canonical:
-    """Returns the listed ratings with the data set's indices, in canonical order."""
+    """The listed ratings with the data set's indices, in canonical order."""
     if next(archives.members(place, publishers.list_wanted(place, which)), None) is None:
         looked_for = " or ".join(_LISTS[which])
         raise DpmfError(
@@ -260,7 +260,7 @@ def _indices(place: Path, what: str, ids: Ints, known: Ids) -> Ints:
 
 
 def _csv_paths(spec: CsvSpec, folders: Folders, split: Split) -> list[Path]:
-    """Returns the file of own ratings, and that of own test ratings if there is one."""
+    """The file of own ratings, and that of own test ratings if there is one."""
     named = {f"data set {spec.name}": folders.beside_config(spec.path)}
     if not isinstance(split, str) and split.by == "files":
         named["`split`"] = folders.beside_config(split.path)
@@ -286,9 +286,9 @@ class Sizes:
 
 
 def sizes(spec: AnySpec, folders: Folders) -> Sizes:
-    """Returns users, items and ratings; `Sizes.basis` says where the numbers come from.
+    """Users, items and ratings; `Sizes.basis` says where the numbers come from.
 
-    An own file that is read for the first time is parsed, and then kept for the run.
+    An own file that was never read is parsed, and kept for the run.
     """
     if isinstance(spec, SyntheticSpec):
         return expected(spec)
@@ -302,8 +302,8 @@ def sizes(spec: AnySpec, folders: Folders) -> Sizes:
 
 
 def expected(spec: CatalogSpec | SyntheticSpec) -> Sizes:
-    """Returns the sizes that the catalog or a synthetic spec states. A sample counts all items, and the share of the
-    ratings that its users should have."""
+    """The sizes that the catalog or a synthetic spec states; a sample counts all items, and the share of the ratings
+    that its users should have."""
     if isinstance(spec, SyntheticSpec):
         return Sizes(*spec.shape, "expected")
     whole = catalog.entry(spec.name).expected

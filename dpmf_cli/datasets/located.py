@@ -23,7 +23,7 @@ from dpmf_cli.datasets.spec import AnySpec, CatalogSpec, CsvSpec, SyntheticSpec
 
 
 def data_folder() -> Path:
-    """Returns the folder of data files: $DPMF_DATA, else `datasets` in the current folder."""
+    """The folder of data files: $DPMF_DATA, else `datasets` in the current folder."""
     return Path(os.environ.get("DPMF_DATA") or "datasets")
 
 
@@ -44,11 +44,11 @@ class Folders:
 
     @classmethod
     def named(cls, data: Path | None = None, *, base: Path = Path(), results: Path = Path("results")) -> Self:
-        """Takes the folders that a command line names, and all others from the environment."""
+        """The folders that a command line names, and all others from the environment."""
         return cls(data or data_folder(), cache_folder(), base, results)
 
     def beside_config(self, path: str) -> Path:
-        """Resolves a path of a config: `~` stands for home, and a relative path starts at `base`."""
+        """A path of a config, resolved: `~` stands for home, and a relative path starts at `base`."""
         return self.base / Path(path).expanduser()
 
 
@@ -57,16 +57,14 @@ _SETTLED_NS = 2 * 10**9
 
 
 def digest(stream: BufferedReader, kind: str = "sha256") -> str:
-    """Returns the digest of the rest of a stream as `kind:hex`."""
+    """The digest of the rest of a stream as `kind:hex`."""
     state = hashlib.file_digest(stream, lambda: hashlib.new(kind, usedforsecurity=False))
     return f"{kind}:{state.hexdigest()}"
 
 
 def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
-    """Returns `kind:hex` of a file's bytes, remembered in `cache` while the file keeps its size, times and inode.
-
-    Without a cache, the digest is computed now.
-    """
+    """`kind:hex` of a file's bytes, remembered in `cache`, if there is one, while the file keeps its size, times and
+    inode."""
 
     def compute() -> str:
         with path.open("rb") as file:
@@ -76,7 +74,7 @@ def file_digest(path: Path, cache: Path | None, kind: str = "sha256") -> str:
 
 
 def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
-    """Returns one `sha256:hex` of the names and bytes of some files of a folder, remembered as in `file_digest`."""
+    """One `sha256:hex` of the names and bytes of some files of a folder, remembered as in `file_digest`."""
 
     def compute() -> str:
         state = hashlib.sha256()
@@ -89,7 +87,7 @@ def folder_digest(folder: Path, paths: Sequence[Path], cache: Path) -> str:
 
 
 def _remembered(key: str, paths: Sequence[Path], cache: Path | None, compute: Callable[[], str]) -> str:
-    """Returns the value of `compute`, remembered while the files keep their size, times and inode."""
+    """The value of `compute`, remembered while the files keep their size, times and inode."""
     try:
         if cache is None:
             return compute()
@@ -127,7 +125,6 @@ class Located:
 
 
 def how_to_get(entry: CatalogEntry) -> str:
-    """Names the commands that bring an entry's files."""
     from_file = f"`dpmf datasets fetch {entry.key} --from-file PATH`"
     if any(part.mirrors for part in entry.parts):
         return f"get it with `dpmf datasets fetch {entry.key}`, or, if you have the file, {from_file}"
@@ -135,17 +132,17 @@ def how_to_get(entry: CatalogEntry) -> str:
 
 
 def find_part(part: SourcePart, data: Path) -> Path | None:
-    """Returns the path of a part in the data folder, by the first of its accepted names that is there; else None."""
+    """The path of a part in the data folder, by the first of its accepted names that is there; else None."""
     return next((data / name for name in part.names if (data / name).exists()), None)
 
 
 def note_of_origin(place: Path) -> Path:
-    """Returns the path of the note that names a file's mirror: beside the file, with the ending `.source`."""
+    """The path of the note that names a file's mirror: beside the file, with the ending `.source`."""
     return place.with_name(f"{place.name}.source")
 
 
 def origin(place: Path) -> str | None:
-    """Returns the mirror that gave a file, from the note beside it; None without a note."""
+    """The mirror that gave a file, from the note beside it; None without a note."""
     try:
         return str(json.loads(note_of_origin(place).read_text("utf-8"))["mirror"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -153,7 +150,7 @@ def origin(place: Path) -> str | None:
 
 
 def present(entry: CatalogEntry, data: Path) -> list[Path] | None:
-    """Returns the place of every part if all are in the data folder; None if one is missing."""
+    """The place of every part if all are in the data folder; None if one is missing."""
     places = [place for part in entry.parts if (place := find_part(part, data))]
     return places if len(places) == len(entry.parts) else None
 
@@ -161,7 +158,7 @@ def present(entry: CatalogEntry, data: Path) -> list[Path] | None:
 def locate(
     entry: CatalogEntry, data: Path, path: Path | None = None, *, only: SourcePart | None = None
 ) -> Located:
-    """Finds the entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
+    """The entry's rating files in the data folder, or at `path`: a file, an archive, or a folder of either.
 
     only   the only part to look for
 
@@ -193,13 +190,13 @@ def locate(
 
 
 def locate_spec(spec: CatalogSpec, folders: Folders) -> Located:
-    """Finds the rating files of a spec: at its path, or in the data folder. Raises like `locate`."""
+    """The rating files of a spec: at its path, or in the data folder. Raises like `locate`."""
     path = None if spec.path is None else folders.beside_config(spec.path)
     return locate(catalog.entry(spec.name), folders.data, path)
 
 
 def content_at(entry: CatalogEntry, part: SourcePart, place: Path) -> Content | None:
-    """Returns the form of a part that a place holds, by the first member that matches one; None if it holds none."""
+    """The form of a part that a place holds, by the first member that matches one; None if it holds none."""
     wanted = Wanted(tuple(content.pattern for content in part.contents), part.nested, entry.byte_limit)
     member = next(archives.members(place, wanted), None)
     if member is None:
@@ -214,7 +211,7 @@ def is_publishers(part: SourcePart, place: Path, cache: Path | None) -> bool:
 
 
 def content_digest(located: Located, cache: Path) -> str:
-    """Returns a digest of all source files; remembered for files that have not changed."""
+    """A digest of all source files; remembered for files that have not changed."""
 
     def of(path: Path) -> str:
         wanted = archives.files(path, located.source.wanted) if path.is_dir() else None
@@ -224,8 +221,8 @@ def content_digest(located: Located, cache: Path) -> str:
 
 
 def fault(located: Located, cache: Path | None) -> tuple[str | None, bool]:
-    """Says which archive or rating file is not the publisher's (None if all are, as far as checksums tell), and
-    whether checksums can verify all files. If not (no digest is published), counts must."""
+    """Which archive or rating file is not the publisher's (None if all are, as far as checksums tell), and whether
+    checksums can verify all files. If no digest is published, counts must."""
     parts = [each for each in located.parts if not is_publishers(each[0], each[1], cache)]
     by_digest = all(content.digests for _, _, content in parts)
     for part, place, content in parts:
@@ -240,7 +237,7 @@ def fault(located: Located, cache: Path | None) -> tuple[str | None, bool]:
 
 
 def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:
-    """Says in words what a data set lacks and how to get it; None if it is present."""
+    """In words, what a data set lacks and how to get it; None if it is present."""
     if isinstance(spec, SyntheticSpec):
         return None
     title = spec.name if isinstance(spec, CsvSpec) else catalog.entry(spec.name).title
@@ -253,5 +250,5 @@ def what_is_missing(spec: AnySpec, folders: Folders) -> str | None:
 
 
 def present_keys(data: Path) -> set[str]:
-    """Returns the keys of the catalog's data sets whose files are in the data folder."""
+    """The keys of the catalog's data sets whose files are in the data folder."""
     return {key for key, entry in catalog.ENTRIES.items() if present(entry, data) is not None}

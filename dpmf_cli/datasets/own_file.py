@@ -1,4 +1,4 @@
-"""Parses a user's own ratings file, text, JSON or Parquet, as its spec describes it.
+"""The parser of a user's own ratings file, text, JSON or Parquet, as its spec describes it.
 
 In text, a separator is any one character, the encoding UTF-8, and quoted fields may hold separators, but not line
 ends. Ids are read as text, so that `007` and `7` stay two ids; only the words of `MISSING` are none.
@@ -27,7 +27,7 @@ from dpmf_cli.privacy.accounting import LEAST_EPSILON, MOST_EPSILON
 
 
 def parse(path: Path, spec: CsvSpec) -> Raw:
-    """Returns users and items as positions in their labels, ratings float64, in file order, without the rows that
+    """Users and items as positions in their labels, ratings float64, in file order, without the rows that
     the spec leaves out.
 
     Raises `DpmfError` with file, line (in JSON and Parquet: row) and fix for ratings that cannot be read.
@@ -91,7 +91,7 @@ def parse(path: Path, spec: CsvSpec) -> Raw:
 
 
 def joined(train: Raw, test: Raw) -> Raw:
-    """Returns the ratings of two files that `parse` read, in this order, with a column `test`: 0 or 1."""
+    """The ratings of two files that `parse` read, in this order, with a column `test`: 0 or 1."""
     first, users, items = len(train.values), train.user_labels or [], train.item_labels or []
     columns = {role: np.append(column, test.columns[role]) for role, column in train.columns.items()}
     return replace(
@@ -122,7 +122,7 @@ class UnlikeSpecError(DpmfError):
 
 
 def not_one(where: str, column: str | int, role: str, names: Sequence[str]) -> UnlikeSpecError:
-    """Returns the error about a column that a header lacks, or has twice."""
+    """The error about a column that a header lacks, or has twice."""
     shown = [name[:_LONGEST] for name in names[:_MOST_NAMES]]
     more = ", …" if len(names) > len(shown) else ""
     trouble, hint = "two columns", ""
@@ -133,7 +133,7 @@ def not_one(where: str, column: str | int, role: str, names: Sequence[str]) -> U
 
 
 def _position(where: str, names: Sequence[str], role: str, column: str | int) -> int:
-    """Returns the position of a column with that name or number. Raises `DpmfError` if there is not one."""
+    """The position of a column with that name or number. Raises `DpmfError` if there is not one."""
     if isinstance(column, int) and column < len(names):
         return column
     if names.count(str(column)) != 1:
@@ -142,7 +142,7 @@ def _position(where: str, names: Sequence[str], role: str, column: str | int) ->
 
 
 def _labelled(ids: NDArray[np.object_]) -> tuple[Ints, list[str]]:
-    """Returns positions in the labels (n,), −1 for what is missing or blank, and these labels."""
+    """Positions in the labels (n,), −1 for what is missing or blank, and these labels."""
     import pandas as pd
 
     codes, found = pd.factorize(ids)  # pandas' own categories would read "007" as 7.0
@@ -152,7 +152,7 @@ def _labelled(ids: NDArray[np.object_]) -> tuple[Ints, list[str]]:
 
 
 def _used(ids: tuple[Ints, list[str]], kept: Longs) -> tuple[Ints, list[str]]:
-    """Returns the positions in their labels of the rows that are kept, and these labels without any that none has."""
+    """The positions in their labels of the rows that are kept, and these labels without any that none has."""
     codes, labels = ids[0][kept], ids[1]
     used = np.bincount(codes, minlength=len(labels)) > 0
     return (np.cumsum(used) - 1)[codes].astype(np.int32), list(compress(labels, used))
@@ -164,7 +164,7 @@ def _is_broken(label: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    """Returns seconds since 1970 UTC, from a number of them or a date of ISO 8601 (UTC if it has no zone)."""
+    """Seconds since 1970 UTC, from a number of them or a date of ISO 8601 (UTC if it has no zone)."""
     try:
         if "_" not in text:
             return float(text)
@@ -191,7 +191,7 @@ _PRECISION = 10_000
 
 
 def scale_of(values: Floats) -> tuple[float, float, float]:
-    """Returns (minimum, maximum, step) of ratings (n,), n ≥ 1; step 0 if there is no regular step, or over 100."""
+    """(minimum, maximum, step) of ratings (n,), n ≥ 1; step 0 if there is no regular step, or over 100."""
     different = np.unique(values[np.isfinite(values)].astype(np.float64))
     if not len(different):
         return math.nan, math.nan, 0.0
@@ -206,13 +206,13 @@ def scale_of(values: Floats) -> tuple[float, float, float]:
 
 
 def in_words(scale: tuple[float, float, float]) -> str:
-    """Says in words which ratings occur."""
+    """In words, which ratings occur."""
     low, high, step = scale
     return f"{low:g} to {high:g} occur{f' in steps of {step:g}' if step else ''}"
 
 
 def _text_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
-    """Returns by role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order."""
+    """By role: ids as (positions in their labels (n,), labels), numbers as (n,) float64, in file order."""
     width, positions, header_line = layout(path, spec)
     # Times are read as text only if some are not numbers, since that takes longer.
     for times in (np.float64, object)[: 1 + ("timestamp" in positions)]:
@@ -223,7 +223,7 @@ def _text_columns(path: Path, spec: CsvSpec) -> dict[str, Any]:
 
 
 def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
-    """Returns the number of columns, the position of each role's column, and the header's line (0 without a header).
+    """The number of columns, the position of each role's column, and the header's line (0 without a header).
 
     Raises DpmfError for an empty file, and for columns that it does not have.
     """
@@ -253,7 +253,7 @@ def layout(path: Path, spec: CsvSpec) -> tuple[int, dict[str, int], int]:
 def _columns(
     path: Path, spec: CsvSpec, width: int, positions: dict[str, int], header_line: int, times: type
 ) -> dict[str, Any] | None:
-    """Returns arrays by role, ids as (codes, labels); None if a line is at fault."""
+    """Arrays by role, ids as (codes, labels); None if a line is at fault."""
     import pandas as pd
 
     by_role: dict[str, Any] = {**dict.fromkeys(_IDS, object), "timestamp": times}
@@ -289,10 +289,8 @@ def _columns(
 
 
 def _is_ragged(path: Path, spec: CsvSpec, width: int, header_line: int, rows: int) -> bool:
-    """Whether a line has not as many fields as the first, which pandas does not check.
-
-    It is enough to count separators, as long as no quoted field can hold one.
-    """
+    """Whether a line has not as many fields as the first, which pandas does not check. Counting separators is enough,
+    as long as no quoted field can hold one."""
     separator, separators = spec.separator.encode(), 0
     with as_text(path) as file:
         for _ in range(header_line):
@@ -305,7 +303,7 @@ def _is_ragged(path: Path, spec: CsvSpec, width: int, header_line: int, rows: in
 
 
 def _times(codes: Ints, labels: list[str]) -> Doubles:
-    """Returns (n,) seconds since 1970, NaN where the code is −1."""
+    """(n,) seconds since 1970, NaN where the code is −1."""
     return np.array([*(_seconds(each) if each.strip() else np.nan for each in labels), np.nan])[codes]
 
 
@@ -340,7 +338,7 @@ def _rows(path: Path, spec: CsvSpec) -> Iterator[tuple[str, list[str]]]:
 
 
 def _first_fault(path: Path, spec: CsvSpec, positions: dict[str, int], width: int) -> DpmfError:
-    """Returns the error for the first line that cannot be read. Slow: for files that are known to have one."""
+    """The error for the first line that cannot be read. Slow: for files that are known to have one."""
     for where, fields in _rows(path, spec):
         if len(fields) != width:
             return UnlikeSpecError(

@@ -1,4 +1,4 @@
-"""Opens a user's own file as text with a line for each rating.
+"""A user's own file as text with a line for each rating.
 
 JSON (a list of objects, or an object a line) and Parquet are written as CSV on the way. Comments at the top become
 blank lines, so that all others keep their numbers.
@@ -33,7 +33,7 @@ _ROWS = 1000
 
 
 def form_of(path: Path) -> Form:
-    """Returns what a file holds. Raises `DpmfError` like `unpacked`."""
+    """What a file holds. Raises `DpmfError` like `unpacked`."""
     with unpacked(path) as stream:
         head = _peeked(stream)
     if head.startswith(_PARQUET):
@@ -42,7 +42,7 @@ def form_of(path: Path) -> Form:
 
 
 def comments(path: Path) -> int:
-    """Returns how many lines at the top of a text are comments, or blank."""
+    """How many lines at the top of a text are comments, or blank."""
     with unpacked(path) as stream:
         return _past_comments(stream)[0] if _COMMENT.match(_peeked(stream)) else 0
 
@@ -75,9 +75,9 @@ def _peeked(stream: Any) -> Any:
 
 
 def _past_comments(stream: IO[bytes]) -> tuple[int, bytes]:
-    """Reads a text down to its first line that is neither blank nor begins like a comment.
+    """How many lines at the top of a text are comments or blank, and those of the lines read that are not.
 
-    Returns how many lines at the top are comments or blank, and those of the lines read that are not.
+    It reads down to the first line that is neither blank nor begins like a comment.
     """
     lines: list[bytes] = []
     left, below = _MOST_COMMENTS, b""
@@ -116,10 +116,8 @@ class _Blocks(io.RawIOBase):
 
 
 def _as_csv(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
-    """Yields CSV in blocks, with a column for each key of the first objects.
-
-    What an object lacks is empty, and so are lists and objects in it.
-    """
+    """Yields CSV in blocks, with a column for each key of the first objects. What an object lacks is empty, as are
+    lists and objects in it."""
     objects = _objects(path, stream)
     first = list(islice(objects, _ROWS))
     if not any(first):
@@ -136,7 +134,7 @@ def _as_csv(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _lines_of(rows: list[list[Any]]) -> bytes:
-    """Returns rows as CSV, with nothing in the place of None."""
+    """Rows as CSV, with nothing in the place of None."""
     held = io.StringIO()
     csv.writer(held, lineterminator="\n").writerows(rows)
     return held.getvalue().encode(errors="backslashreplace")

@@ -39,7 +39,7 @@ _TYPES = {"user": np.int64, "item": np.int64, "rating": np.float64, "timestamp":
 
 
 def parse_lines(source: Source, separator: bytes, header: bytes = b"") -> Raw:
-    """Returns users, items and times int64, ratings float64, in file order.
+    """Users, items and times int64, ratings float64, in file order.
 
     Raises `DpmfError` with file and line for a line that is not four numbers. The values are checked later.
     """
@@ -67,7 +67,7 @@ def parse_lines(source: Source, separator: bytes, header: bytes = b"") -> Raw:
 
 
 def _frame(body: bytes, separator: bytes) -> Any:
-    """Returns a data frame of the four columns, or None if a line is at fault."""
+    """A data frame of the four columns, or None if a line is at fault."""
     import pandas as pd
 
     if b"\0" in body or b'"' in body or (len(separator) > 1 and b"\t" in body):
@@ -87,7 +87,7 @@ def _frame(body: bytes, separator: bytes) -> Any:
 
 
 def _fault(fields: list[bytes], template: str) -> str | None:
-    """Says what is wrong with the fields of a line; None if they are numbers."""
+    """What is wrong with the fields of a line; None if they are numbers."""
     if len(fields) != len(_TYPES):
         return f"{len(fields)} field(s), not the 4 of {template}"
     for name, field in zip(_TYPES, fields, strict=True):
@@ -107,10 +107,10 @@ _NOT_RATED = 99.0
 
 
 def parse_jester(source: Source) -> Raw:
-    """Returns users numbered from 1 through all sheets (in order of name), and items 1 to 100.
+    """Users numbered from 1 through all sheets (in order of name), and items 1 to 100.
 
-    The library that opens a sheet may end this process, or take any memory, for another sheet than the publisher's.
-    So the checksum of each must have been compared.
+    The checksum of each sheet must have been compared, because the library that opens one may end this process, or
+    take any memory, for another sheet than the publisher's.
     """
     try:
         from python_calamine import CalamineWorkbook
@@ -135,7 +135,7 @@ _SHOWN = {1: "customer", 2: "customer,rating", 5: "customer,rating,date"}
 
 
 def parse_netflix(source: Source) -> Raw:
-    """Returns customers and movies int32, ratings float32, times int32 (seconds since 1970, midnight UTC)."""
+    """Customers and movies int32, ratings float32, times int32 (seconds since 1970, midnight UTC)."""
     months = np.arange("1970-01", "2038-01", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int32)
     blocks: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.int8),) * 4]
     for movies, customers, ratings, year, month, day in _blocks(source, 5):
@@ -148,16 +148,14 @@ def parse_netflix(source: Source) -> Raw:
 
 
 def list_wanted(path: Path, which: str) -> Wanted:
-    """Returns what to look for at `path` (a folder, an archive or the bare file) to find the list of a test set."""
+    """What to look for at `path` (a folder, an archive or the bare file) to find the list of a test set."""
     bare = path.is_file() and path.suffix == ".txt"
     return Wanted((path.name if bare else f"{which}.txt",), ("*.tar", "*.tar.gz"))
 
 
 def read_list(path: Path, which: str) -> Ints:
-    """Reads movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list.
-
-    Raises DpmfError if the list is missing or empty.
-    """
+    """Movies, customers and, of `judging.txt`, ratings, (n,) each; `path` may be an archive with the list. Raises
+    DpmfError if the list is missing or empty."""
     source, n_fields = Source((path,), list_wanted(path, which), "get the file again"), 1
     if which == "judging":
         first = next((member.stream.readlines(200) for member in source.members()), [])
@@ -182,7 +180,7 @@ def _blocks(source: Source, n_fields: int) -> Iterator[Ints]:
 
 
 def _block(text: bytes, n_fields: int, movie: int) -> tuple[int, Ints] | None:
-    """Returns the last movie of a text and (1 + n_fields, rows) of its lines, which begin as lines of `movie`.
+    """The last movie of a text and (1 + n_fields, rows) of its lines, which begin as lines of `movie`.
 
     None if a line is at fault. A line `movie:` is read as a rating by customer movie·10⁹ + 1, more than any customer.
     """
@@ -216,7 +214,7 @@ def _block(text: bytes, n_fields: int, movie: int) -> tuple[int, Ints] | None:
 
 
 def _first_fault(source: Source, n_fields: int) -> DpmfError:
-    """Returns the error for the first line at fault. Slow: for files that are known to have one."""
+    """The error for the first line at fault. Slow: for files that are known to have one."""
     label = ""
     for member in source.members():
         label, seen = member.label, False
@@ -279,7 +277,7 @@ ITEM_LINES: dict[str, Callable[[str], list[str]]] = {
 
 
 def read_features(source: Source, film_list: Content) -> tuple[Longs, dict[str, Singles]]:
-    """Returns ascending ids of items (n,), and what a publisher's list of films says of them, (n,) each: 1 for each
+    """Ascending ids of items (n,), and what a publisher's list of films says of them, (n,) each: 1 for each
     genre of a film, and the `year` (that of a film without one is the mean). Raises DpmfError if
     the list is not beside the ratings, or is not the publisher's.
     """

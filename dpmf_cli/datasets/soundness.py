@@ -1,4 +1,4 @@
-"""Says whether data are fit for use: figures and warnings of ratings, and checks of files by digests and counts."""
+"""Whether data are fit for use: figures and warnings of ratings, and checks of files by digests and counts."""
 
 import math
 from collections import Counter
@@ -22,7 +22,7 @@ _CHUNK = 1 << 22
 
 
 def figures(ratings: Ratings) -> dict[str, float]:
-    """Counts the figures that describe ratings, as in table 2 of Friedman et al. (2016), with sums in float64.
+    """The figures that describe ratings, as in table 2 of Friedman et al. (2016), with sums in float64.
 
     density              ratings per (user, item) pair
     variance             mean squared deviation of the ratings from their mean (divided by the number of ratings)
@@ -75,19 +75,19 @@ class Sanity:
     gain: float
 
     def report(self) -> list[str]:
-        """Returns the lines, then the warnings, each marked as a warning."""
+        """The lines, then the warnings, each marked as a warning."""
         return [*self.lines, *(f"warning: {each}" for each in self.warnings)]
 
 
 def look(spec: AnySpec, dataset: canonical.Dataset) -> Sanity:
-    """Describes the ratings of a spec in lines, and in warnings that name the fix."""
+    """The ratings of a spec described in lines, and in warnings that name the fix."""
     found = look_at(dataset.ratings, merged=dataset.merged, duplicates=getattr(spec, "duplicates", "error"))
     first, *rest = found.lines
     return replace(found, lines=[first, *_filtered(spec, dataset), *rest])
 
 
 def _filtered(spec: AnySpec, dataset: canonical.Dataset) -> Iterator[str]:
-    """Says what was done to the ratings of a user's own file, with counts."""
+    """Yields what was done to the ratings of a user's own file, with counts."""
     gone = Counter(dataset.left_out)
     if missing := gone["drop_missing"]:
         yield f"`drop_missing` leaves out {missing:,} of the rows"
@@ -104,7 +104,7 @@ def _filtered(spec: AnySpec, dataset: canonical.Dataset) -> Iterator[str]:
 
 
 def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> Sanity:
-    """Counts ratings (at least one) in one pass; for 10⁶ ratings that takes some hundredths of a second.
+    """What one pass over ratings (at least one) shows; for 10⁶ ratings that takes some hundredths of a second.
 
     merged       number of rows that repeat a (user, item) pair: canonical ratings have none any more
     duplicates   what became of them
@@ -167,7 +167,7 @@ def look_at(ratings: Ratings, *, merged: int = 0, duplicates: str = "error") -> 
 
 
 def _of_averages(ratings: Ratings) -> tuple[int, float, float, float]:
-    """Returns the number of ratings that are 0, and `ga`, `ia` and `gain` of `Sanity`."""
+    """The number of ratings that are 0, and `ga`, `ia` and `gain` of `Sanity`."""
     n = len(ratings)
     average = float(ratings.values.mean(dtype=np.float64))
     sums, squares, zeros = np.zeros(ratings.n_items), np.zeros(ratings.n_items), 0
@@ -239,10 +239,10 @@ def add_cache(found: Soundness, cache: Path, only: Collection[str] | None = None
 
 
 def add_source(found: Soundness, spec: AnySpec, folders: located.Folders, digest: str, split: Split) -> None:
-    """Checks the files of a data set and counts them in `found`.
+    """Checks the files of a data set by the publisher's checksums, and counts them in `found`.
 
-    Compares them with the publisher's checksums. If there are none, parses the files and compares with `digest`
-    (hex), that of the ratings that results were computed from. Synthetic ratings have no files.
+    If there are none, it parses the files and compares with `digest` (hex), that of the ratings that results were
+    computed from. Synthetic ratings have no files.
     """
     if isinstance(spec, SyntheticSpec):
         return

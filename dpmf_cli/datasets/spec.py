@@ -132,7 +132,8 @@ class CatalogSpec(StrictModel):
 
 
 class CsvColumns(StrictModel):
-    """The columns of a file, by name, or by 0-based number in a file without a header line.
+    """The columns of a file, by name, or by 0-based number in a file without a header line. `epsilon` is a privacy
+    budget per rating, if users state their own.
 
     `epsilon` is a privacy budget per rating, if users state their own.
     """
@@ -260,7 +261,7 @@ class CsvSpec(StrictModel):
 
 
 class SyntheticSpec(StrictModel):
-    """Synthetic ratings that resemble those of a catalog entry. The same seed makes the same ratings."""
+    """Synthetic ratings that resemble those of a catalog entry; the same seed makes the same ratings."""
 
     has_timestamps: ClassVar[bool] = False
     kind: Literal["synthetic"]
@@ -340,7 +341,7 @@ class FilesSplit(OneCut):
     form. A user or an item may be in one of them only. A pair in both is an error, or
     with `duplicates: last` a test rating.
 
-    ε protects the training ratings. It says nothing of the test file, nor of how somebody chose what is in which.
+    ε protects the training ratings. It says nothing of the test file, nor of how it was chosen what is in which.
     """
 
     by: Literal["files"]
@@ -362,8 +363,8 @@ class TimeSplit(OneCut):
 class LeaveOutSplit(OneCut):
     """k ratings of each user are predicted, and the others trained on. Of a user with k or fewer, none is trained on.
 
-    ε protects the ratings that are trained on. Which of a user's ratings these are depends on that user's times, or
-    on chance, and one rating more puts at most one more into the training set. So ε covers the choice as well.
+    ε protects the ratings that are trained on. Because which of a user's ratings these are depends on that user's
+    times, or on chance, one rating more puts at most one more into the training set, and ε covers the choice as well.
     """
 
     by: Literal["leave_out"]

@@ -1,10 +1,10 @@
-"""Makes synthetic ratings that resemble a real data set: for tests, for scale, and if the real one is missing.
+"""Synthetic ratings that resemble a real data set: for tests, for scale, and if the real one is missing.
 
 A rating is   quantise(a + s·(b_i + b_u + p_u·q_i + e)),   with an item effect b_i that rises with popularity,
 a user effect b_u, tastes p_u, q_i of rank 4, and noise e. The numbers a, s are set so that mean and variance equal
 the original's. Users' numbers of ratings and items' popularities are lognormal; each user draws the rated items
-without replacement, by popularity, and no dense matrix is made. The ratings copy nobody's data: only the counts, the
-mean and the variance of the original go into them.
+without replacement, by popularity, and no dense matrix is made. The ratings copy no data: only the counts, the mean
+and the variance of the original go into them.
 """
 
 import numpy as np
@@ -13,15 +13,15 @@ from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.datasets.canonical import Canonical
-from dpmf_cli.datasets.catalog import Counts, TwinShape
+from dpmf_cli.datasets.catalog import Counts, SyntheticShape
 
 _BLOCK = 1 << 22
 # A user with more than this share of all items draws them all at once; other users draw items one by one.
 _HEAVY = 0.1
 
 
-def _activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> Longs:
-    """Draws (n_users,) numbers of ratings: lognormal above the least, at most n_items, summing to the target."""
+def _activity(target: Counts, shape: SyntheticShape, rng: np.random.Generator) -> Longs:
+    """(n_users,) drawn numbers of ratings: lognormal above the least, at most n_items, summing to the target."""
     n_users, n_items, n_ratings = target.users, target.items, target.ratings
     # A publisher's lower bound cannot hold in a set made much sparser than the original.
     least = max(1, min(shape.least_per_user, n_ratings // (2 * n_users)))
@@ -45,7 +45,7 @@ def _activity(target: Counts, shape: TwinShape, rng: np.random.Generator) -> Lon
 
 
 def _pairs(counts: Longs, weights: Doubles, stream: tuple[int, str, str]) -> tuple[Ints, Ints]:
-    """Draws users and items (n_ratings,) int32 in (user, item) order: `counts[u]` distinct items for user u.
+    """Drawn users and items (n_ratings,) int32 in (user, item) order: `counts[u]` distinct items for user u.
 
     Items are drawn by weight without replacement. First, each item is given to one random rating, so that every
     item is rated. Needs sum(counts) ≥ n_items and counts ≤ n_items. Users go in blocks; each block has a random
@@ -72,7 +72,7 @@ def _pairs(counts: Longs, weights: Doubles, stream: tuple[int, str, str]) -> tup
 
 
 def _block(counts: Longs, given: Longs, weights: Doubles, rng: np.random.Generator) -> Longs:
-    """Returns sorted keys user·n_items + item of one block of users, its users numbered from 0."""
+    """Sorted keys user·n_items + item of one block of users, its users numbered from 0."""
     n_items, cumulative = len(weights), np.cumsum(weights / weights.sum())
     heavy = counts > _HEAVY * n_items
     keys = []
@@ -110,8 +110,8 @@ _STEPS = 40
 _CLOSE = 1e-5
 
 
-def generate(key: str, target: Counts, shape: TwinShape, scale: Scale, *, seed: int) -> Canonical:
-    """Makes exactly `target.ratings` distinct pairs; every user and item has a rating; ids count from 1.
+def generate(key: str, target: Counts, shape: SyntheticShape, scale: Scale, *, seed: int) -> Canonical:
+    """Exactly `target.ratings` distinct pairs; every user and item has a rating; ids count from 1.
 
     The mean and variance of `target` are met to within sampling error (the variance as far as the scale
     allows). The result depends only on the arguments.
@@ -171,7 +171,7 @@ def _fit_to_scale(values: Singles, target: Counts, scale: Scale) -> None:
 
 
 def _on_scale(values: Floats, scale: Scale) -> Floats:
-    """Rounds values to the grid, if there is one, and clips them to the scale."""
+    """The values rounded to the grid, if there is one, and clipped to the scale."""
     if scale.step:
         values = scale.minimum + scale.step * np.rint((values - scale.minimum) / scale.step)
     clipped: Floats = np.clip(values, scale.minimum, scale.maximum)

@@ -1,7 +1,6 @@
 """Crossings: the ε at which a private recommender becomes as good as a baseline.
 
-docs/statistics.md says what a crossing, its status and its interval are, and when a grid is refined. What follows is
-what the code adds to that.
+docs/statistics.md says what a crossing, its status and its interval are, and when a grid is refined.
 
 The bootstrap (`statistics`) resamples the paired differences, each fold against its own baseline. A replicate without
 a crossing on the grid counts as −∞ or +∞, so an end of the interval can lie outside the grid too. The interval
@@ -13,9 +12,9 @@ the quadratic: with x₀ < x₁ the ends of the gap and x₂ another grid point,
 
     d(x) = chord(x) + d[x₀, x₁, x₂]·(x − x₀)·(x − x₁).
 
-The next grid point on each side of the gap gives one such quadratic. Both are taken with `SAFETY` times their bend.
-They agree with the chord at the ends of the gap, so each has one root in the gap. The curve may cross anywhere from
-the smallest to the largest of the three roots.
+The next grid point on each side of the gap gives one such quadratic, taken with `SAFETY` times its bend. Because it
+agrees with the chord at the ends of the gap, each has one root in the gap. The curve may cross anywhere from the
+smallest to the largest of the three roots.
 
 A printed crossing is a point of a plot: at that ε the curve meets the baseline. A measured curve agrees with the
 point if it passes within `FACTOR` in ε and `DISTANCE` in RMSE of it, and is near if it passes within twice both.
@@ -83,7 +82,7 @@ class Crossing:
     """The crossing of one curve with one baseline.
 
     baseline    as printed: "IA", "GE", "Cinematch probe"
-    printed     total ε that a paper prints for this cell; None where none is known
+    printed     total ε that a paper prints for it; None where none is known
     reproduced  total ε of the crossing; None unless `status` is "crossed"
     gap         the curve's RMSE at the printed ε, less the baseline's; None where that ε is not on the grid
     off         how far from the printed crossing the curve passes, where `FACTOR` and `DISTANCE` are 1
@@ -191,7 +190,7 @@ def measure_crossing(
     """The crossing of `curve` with `target`, both of `experiment`."""
     epsilons, (folds, runs, _) = curve.epsilons, curve.values.shape
     of_curve = ("neighbours", "mode", "algorithm", "label", "delta", "joint", "metric")
-    cell = Crossing(
+    crossing = Crossing(
         **{key: getattr(curve, key) for key in of_curve},
         dataset=experiment.dataset,
         experiment=experiment.name,
@@ -206,14 +205,14 @@ def measure_crossing(
         grid_high=float(epsilons[-1]),
     )
     if printed:
-        of = printed(cell.dataset, cell.neighbours, cell.algorithm, cell.baseline)
-        cell = replace(cell, printed=of)
+        of = printed(crossing.dataset, crossing.neighbours, crossing.algorithm, crossing.baseline)
+        crossing = replace(crossing, printed=of)
     drawn = differences_between(experiment, curve, target, replicates=replicates)
     if drawn is None:
-        return cell
-    if cell.printed is not None:
-        gap, off = beside(epsilons, drawn.mean, cell.printed)
-        cell = replace(cell, gap=gap, off=off)
+        return crossing
+    if crossing.printed is not None:
+        gap, off = beside(epsilons, drawn.mean, crossing.printed)
+        crossing = replace(crossing, gap=gap, off=off)
     # Near ε → 0 there is only noise: unless the mean is met there, no resampled curve counts as met there either.
     start = curve.first if drawn.mean[0] > 0 else 0
     lowest = float(epsilons[curve.first])
@@ -230,8 +229,8 @@ def measure_crossing(
         )
     found = float(first_crossing(grid, mean))
     worse = mean[(mean <= 0).argmax() :] > 0
-    cell = replace(
-        cell,
+    crossing = replace(
+        crossing,
         status=_outside(found, lowest, grid) or Status.CROSSED,
         low=low if low is None else _outside(low, lowest, grid) or low,
         high=high if high is None else _outside(high, lowest, grid) or high,
@@ -239,13 +238,13 @@ def measure_crossing(
         recrosses=found < np.inf and bool(worse.any()),
         coarse=experiment.refines and bool(open_gaps(epsilons, drawn.mean, drawn.curves, curve.first)),
     )
-    if cell.status is not Status.CROSSED:
-        return cell
+    if crossing.status is not Status.CROSSED:
+        return crossing
     theta = None
     if experiment.axis == "theta" and curve.thetas is not None:  # log θ is taken as linear in log ε
         theta = float(np.exp(np.interp(np.log(found), np.log(epsilons), np.log(curve.thetas))))
     claimed, provable = (spent_at(found, epsilons, spent) for spent in (curve.claimed, curve.provable))
-    return replace(cell, reproduced=found, claimed=claimed, provable=provable, theta=theta)
+    return replace(crossing, reproduced=found, claimed=claimed, provable=provable, theta=theta)
 
 
 def beside(
@@ -298,7 +297,7 @@ def is_complete(measured: Measured) -> bool:
 
 
 def curve_stream(experiment: Experiment, curve: Measured) -> np.random.Generator:
-    """The random stream of one curve's bootstrap. The curve's crossings and its band come from the same draws."""
+    """The random stream of one curve's bootstrap, from which both its crossings and its band come."""
     of = experiment.stream, curve.neighbours, curve.mode, curve.label
     return named_generator(experiment.seed, "bootstrap", *of)
 
@@ -335,7 +334,7 @@ has been cut into 256 parts."""
 def epsilons_to_add(experiment: Experiment) -> dict[str, tuple[float, ...]]:
     """The ε, ascending, that the next round adds to the grid of each curve of the experiment, by its label.
 
-    Adds nothing to curves whose crossings are uncertain only statistically. Depends on the results only.
+    A curve whose crossings are uncertain only statistically gets none. The ε depend on the results only.
     """
     found = {}
     for curve in experiment.curves:
@@ -377,7 +376,6 @@ class LevelAt:
 
     @property
     def interpolated(self) -> bool:
-        """Whether the ε is between two points of the curve's grid."""
         return self.epsilon not in self.curve.epsilons
 
 

@@ -43,32 +43,32 @@ least, median, largest   ε that can be proved for a record
 class Measured:
     """The errors of one algorithm over folds, runs and the ε grid, with its other measurements.
 
-    algorithm   key of the registry ("pge", "isgd", "ge"); `label` is unique in an experiment and names the
-                curve where one config runs an algorithm twice
-    epsilons    (E,) total ε, ascending; a non-private baseline has the single value inf. Where the experiment's axis
-                is θ, each curve has its own ε
-    rmse        (folds, runs, E) float64, rating units; a deterministic baseline has one run
-    claimed     (E,) ε that the method's publication states for what was run
-    provable    (E,) ε that can be proved for what was run, inf where none can
-    neighbours  "bounded", "unbounded", …; "none" for a baseline
-    mode        "published" or "corrected"; "none" for a baseline
-    missing     number of its tasks that have no result yet. If it is not 0, `values` or those of the twin hold NaN
-                and no figure may be derived from them
-    joint       whether it predicts from the target user's own clean ratings: the ε holds against other users only
-    swept       the parameter that a sweep varies and its value here, where the curve is a point of a sweep
-    thetas      (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
-    delta       δ of the (ε, δ) that is spent; 0 for pure ε
-    twin        everything that was measured for the same algorithm without noise, in one run at one ε; None where it
-                was not asked for
-    line        the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
-    limits      (X,) the x of the distribution of absolute errors, ascending, rating units; empty if not asked for
-    others      everything beside `rmse` that was measured, by the key of the metric, or as in `OVER_RECORDS`
-    protects    what the ε protects; None for a baseline
-    source      the method's paper, as tables cite it; "" for a baseline
-    metric      the metric that `values` are of
-    scores_only whether it orders items without predicting ratings: then `rmse` is NaN
-    tuned       whether this baseline chose its parameters on the training ratings, where an earlier baseline of its
-                algorithm has stated ones
+    algorithm    key of the registry ("pge", "isgd", "ge"); `label` is unique in an experiment and names the curve
+                 where one config runs an algorithm twice
+    epsilons     (E,) total ε, ascending; a non-private baseline has the single value inf. Where the experiment's axis
+                 is θ, each curve has its own ε
+    rmse         (folds, runs, E) float64, rating units; a deterministic baseline has one run
+    claimed      (E,) ε that the method's publication states for what was run
+    provable     (E,) ε that can be proved for what was run, inf where none can
+    neighbours   "bounded", "unbounded", …; "none" for a baseline
+    mode         "published" or "corrected"; "none" for a baseline
+    missing      number of its tasks that have no result yet. If it is not 0, `values` or those of the noise-free run
+                 hold NaN and no figure may be derived from them
+    joint        whether it predicts from the target user's own clean ratings: the ε holds against other users only
+    swept        the parameter that a sweep varies and its value here, where the curve is a point of a sweep
+    thetas       (E,) the θ of each ε, ascending; None where the grid is of ε and θ is the same
+    delta        δ of the (ε, δ) that is spent; 0 for pure ε
+    noise_free   everything that was measured for the same algorithm without noise, in one run at one ε; None where it
+                 was not asked for
+    line         the name that all values of a sweep share; `label` where there is no sweep, "" where it is not known
+    limits       (X,) the x of the distribution of absolute errors, ascending, rating units; empty if not asked for
+    others       everything beside `rmse` that was measured, by the key of the metric, or as in `OVER_RECORDS`
+    protects     what the ε protects; None for a baseline
+    source       the method's paper, as tables cite it; "" for a baseline
+    metric       the metric that `values` are of
+    scores_only  whether it orders items without predicting ratings: then `rmse` is NaN
+    tuned        whether this baseline chose its parameters on the training ratings, where an earlier baseline of its
+                 algorithm has stated ones
     """
 
     algorithm: str
@@ -84,7 +84,7 @@ class Measured:
     swept: tuple[str, float] | None = None
     thetas: Doubles | None = None
     delta: float = 0.0
-    twin: Cubes | None = None
+    noise_free: Cubes | None = None
     line: str = ""
     limits: tuple[float, ...] = ()
     others: Cubes = field(default_factory=dict)
@@ -152,10 +152,10 @@ class Measured:
         return self.epsilons if axis == "epsilon" or self.thetas is None else self.thetas
 
     def without_noise(self) -> "Measured | None":
-        """The twin as a curve with the single point ε = ∞; None where there is no twin."""
-        if self.twin is None:
+        """The noise-free run as a curve with the single point ε = ∞; None where there is none."""
+        if self.noise_free is None:
             return None
-        infinite, rmse, shown = np.array([np.inf]), self.twin["rmse"], self.twin[self.metric.key]
+        infinite, rmse, shown = np.array([np.inf]), self.noise_free["rmse"], self.noise_free[self.metric.key]
         return replace(
             self,
             epsilons=infinite,
@@ -164,18 +164,18 @@ class Measured:
             provable=infinite,
             missing=int(np.isnan(shown).sum()),
             thetas=None if self.thetas is None else infinite,
-            twin=None,
-            others={key: cube for key, cube in self.twin.items() if key != "rmse"},
+            noise_free=None,
+            others={key: cube for key, cube in self.noise_free.items() if key != "rmse"},
         )
 
     def changed(self, change: Callable[[Doubles], Doubles]) -> "Measured":
-        """The same with every cube changed, those of the twin too."""
+        """The same with every cube changed, those of the noise-free run too."""
 
         def each(cubes: Cubes) -> Cubes:
             return {key: change(cube) for key, cube in cubes.items()}
 
-        twin = None if self.twin is None else each(self.twin)
-        return replace(self, rmse=change(self.rmse), others=each(self.others), twin=twin)
+        noise_free = None if self.noise_free is None else each(self.noise_free)
+        return replace(self, rmse=change(self.rmse), others=each(self.others), noise_free=noise_free)
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class Experiment:
         return replace(self, **{**of(self), "aside": tuple(change(self.aside)), "growth": growth, **fields})
 
     def of_folds(self, folds: Sequence[int]) -> "Experiment":
-        """The experiment as if only these folds had been held out. Folds without a result count as missing."""
+        """The experiment as if only these folds had been held out; folds without a result count as missing."""
 
         def cut(each: Measured) -> Measured:
             missing = sum(not _is_finished(each, fold) for fold in folds)
@@ -340,8 +340,8 @@ class Experiment:
     def of_finished_folds(self) -> "Experiment | None":
         """The experiment restricted to the folds on which all curves and baselines have results.
 
-        None where these are all folds, or none. A run goes through the folds one after the other, so most curves
-        lose no results by this.
+        None where these are all folds, or none. Most curves lose no results by this, because a run goes through the
+        folds one after the other.
         """
         found = (*self.curves, *self.baselines, *self.aside)
         folds = [fold for fold in range(self.folds) if all(_is_finished(each, fold) for each in found)]

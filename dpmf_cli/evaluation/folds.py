@@ -1,4 +1,4 @@
-"""Cuts ratings: into folds, into training and test ratings, and to a first part in the order of time or at random.
+"""Cuts of ratings: into folds, into training and test ratings, and to a first part in the order of time or at random.
 
 McSherry and Mironov (2009, figure 2) measure how the cost of privacy changes as ratings accumulate.
 """
@@ -75,7 +75,7 @@ def times_of(ratings: Ratings, which: str, instead: str) -> NDArray[np.generic]:
 
 
 def portion(ratings: Ratings, share: float, order: Order, positions: NDArray[np.intp]) -> Portion:
-    """Describes the portion with this share, whose ratings (at least one) are at `positions`."""
+    """The portion with this share, whose ratings (at least one) are at `positions`."""
     days = None
     if order == "timestamp":
         times = ratings.columns["timestamp"]

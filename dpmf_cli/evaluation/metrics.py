@@ -1,10 +1,10 @@
-"""Defines metrics, and computes them: errors of predictions, and nDCG and recall of the first k items for each user.
+"""Metrics: errors of predictions, and nDCG and recall of the first k items for each user.
 
 Errors are also those of groups: quarters of users by activity and of items by popularity, in training ratings. That
 privacy costs groups unequally is a finding of Müllner et al. 2024, for users of unpopular items.
 
-A user's candidates are all items of the catalogue except those that the user rated in training. They are ordered by
-the model's unclipped predictions. An item is relevant if the user's held-out rating of it is at or above a threshold.
+A user's candidates are all items of the catalogue except those that the user rated in training, ordered by the
+model's unclipped predictions. An item is relevant if the user's held-out rating of it is at or above a threshold.
 
     nDCG@k    Σ 1/log₂(rank + 1) over the relevant items among the first k, divided by the same sum for the best order
               (Järvelin and Kekäläinen 2002, with gains of 1)
@@ -14,7 +14,7 @@ the model's unclipped predictions. An item is relevant if the user's held-out ra
 Both are means over the users with a relevant held-out item, because for others every order is equally good.
 
 Candidates with equal scores have no order. The metric is the expectation over all their orders, each equally likely
-(McSherry and Najork 2008): a relevant item counts the mean of the places that its score shares. So the item numbers
+(McSherry and Najork 2008): a relevant item counts the mean of the places that its score shares, so that item numbers
 do not favour any item. An infinite score is the largest or the smallest of all, and a score that is not a number is
 the smallest.
 """
@@ -166,9 +166,9 @@ class TopItems(StrictModel):
 
 
 def top_items(predict: Predict, train: Ratings, test: Ratings, asked: TopItems, *, lanes: int) -> Doubles:
-    """(E, 2) `asked.metrics` of a model for each of the E `lanes`.
+    """(E, 2) `asked.metrics` of a model for each of E ε (`lanes`).
 
-    Lanes do not affect each other, and the size of blocks does not affect results. Time grows with users × items × E.
+    The ε do not affect each other, and the size of blocks does not affect results. Time grows with users × items × E.
     Raises `DpmfError` where no held-out rating is relevant.
     """
     relevant = test.values >= asked.threshold
@@ -186,7 +186,6 @@ def top_items(predict: Predict, train: Ratings, test: Ratings, asked: TopItems, 
 
 
 def users_at_once(n_items: int, lanes: int) -> int:
-    """The number of users in a block."""
     return max(1, SCORES_AT_ONCE // (n_items * max(lanes, LEAST_LANES)))
 
 

@@ -72,9 +72,13 @@ class Standing:
         return None if found is None else found.rmse
 
     def cost(self, rmse: float | None) -> float | None:
-        """How far an RMSE of the curve is above that of its twin without noise; None where one is not known."""
-        twin = self.curve.without_noise()
-        return None if rmse is None or twin is None or twin.missing else rmse - float(twin.mean()[0])
+        """How far an RMSE of the curve is above that of its noise-free run; None where one is not known."""
+        noise_free = self.curve.without_noise()
+        return (
+            None
+            if rmse is None or noise_free is None or noise_free.missing
+            else rmse - float(noise_free.mean()[0])
+        )
 
     def needs(self, bar: str, kind: str = "provable") -> float:
         """The provable (or claimed) ε of a run at the crossing with a baseline; ∞ if there is no such ε or crossing.
@@ -160,7 +164,6 @@ class Best(Standing):
 
     @property
     def spent(self) -> float:
-        """The provable ε."""
         return float(self.curve.provable[self.at])
 
 
@@ -171,7 +174,7 @@ class Lead:
     order      all methods that have an error at this ε, the lowest error first
     low, high  95 % interval of the leader's mean RMSE; None where there is none
     tied       other methods that the leader is not certainly better than, on the folds and runs that all have
-               (`statistics.surely_positive`). With one fold and one run nobody can tell, and none is listed
+               (`statistics.surely_positive`). With one fold and one run this is unknown, and none is listed
     unpaired   methods that were measured on other folds, or in fewer runs, so that differences cannot be paired
     """
 
@@ -347,7 +350,7 @@ class Comparison:
 def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
     """Pairs of indices into `a` and `b`, whose elements are (label, algorithm).
 
-    Elements are paired by label. Two of the others are paired if their algorithm remains once in `a` and in `b`.
+    Elements are paired by label, and two of the others if their algorithm remains once in `a` and in `b`.
     """
     labels = {label: at for at, (label, _) in enumerate(b)}
     pairs = {at: labels[label] for at, (label, _) in enumerate(a) if label in labels}
@@ -363,7 +366,7 @@ def paired(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[t
 
 
 def compare(a: Experiment, b: Experiment, *, replicates: int = REPLICATES) -> Comparison:
-    """Compares the curves of two experiments. The caller checks that both have the same dataset, seed and folds."""
+    """The differences of the curves of two experiments, which must have the same dataset, seed and folds."""
     all_a, all_b = ((*each.baselines, *each.curves) for each in (a, b))
     pairs = paired(*([(one.label, one.algorithm) for one in every] for every in (all_a, all_b)))
     found: list[Difference] = []

@@ -26,8 +26,8 @@ How far the replicates are spread
 
     Where only n of the k folds are held out, S²/n stands for S²/k and the factor is sqrt(1 + n/(k − 1)).
 
-    This correction is a convention that errs towards wide intervals: no unbiased estimate of the variance exists for
-    a single cross-validation (Bengio & Grandvalet, JMLR 5, 2004).
+    This correction is a convention that errs on the side of wide intervals: no unbiased estimate of the variance
+    exists for a single cross-validation (Bengio & Grandvalet, JMLR 5, 2004).
 
 One fold
     Runs are resampled instead, without the correction for overlap, and the interval is marked as over runs. With one
@@ -91,7 +91,7 @@ def expansion(units: int, *, partition: int | None) -> float:
 def replicate_means(
     values: Doubles, *, rng: np.random.Generator, partition: int | None, replicates: int = REPLICATES
 ) -> Replicates:
-    """Bootstraps the mean over folds and runs of finite `values` (folds, runs, E).
+    """The mean over folds and runs of finite `values` (folds, runs, E), with its bootstrap replicates.
 
     Folds are resampled where there are several, else runs. All columns share the draws, so a replicate is a
     complete curve. `partition` is the number of folds of the cross-validation, some or all of which were held out;

@@ -1,13 +1,13 @@
 """Alternating least squares over lanes: normal equations and Cholesky factors of all models side by side.
 
-A fit without noise sums and solves in float32. Where noise is added, sums and solutions are float64 until it is
-added. Their rounding errors are:
+A fit without noise sums and solves in float32. Where noise is added, sums and solutions are float64 until then, with
+rounding errors:
 
-    sums       The product of two float32 numbers is exact in float64. So a sum of n products is off by at most
-               n·2⁻⁵³·Σ|terms|, and the same holds for the change that one rating makes. For 10⁵ ratings that is
-               n²·2⁻⁵³, or 10⁻⁶, of the largest term.
-    solutions  Cholesky's p solves (A + E)p = b with ‖E‖ ≤ 2d²·2⁻⁵³·‖A‖. So p is off by at most ‖E‖·‖A⁻¹‖·‖p‖. If
-               ‖q‖ ≤ q_max, then ‖A‖·‖A⁻¹‖ ≤ 1 + q_max²/λ for A ≥ nλI, and ≤ 1 + n·q_max²/μ for A ≥ μI.
+    sums       Because the product of two float32 numbers is exact in float64, a sum of n products is off by at most
+               n·2⁻⁵³·Σ|terms|, as is the change that one rating makes. For 10⁵ ratings that is n²·2⁻⁵³, or 10⁻⁶, of
+               the largest term.
+    solutions  Cholesky's p solves (A + E)p = b with ‖E‖ ≤ 2d²·2⁻⁵³·‖A‖, so p is off by at most ‖E‖·‖A⁻¹‖·‖p‖. If ‖q‖
+               ≤ q_max, then ‖A‖·‖A⁻¹‖ ≤ 1 + q_max²/λ for A ≥ nλI, and ≤ 1 + n·q_max²/μ for A ≥ μI.
 
 As a fraction of the sensitivity, the error of a solution is at most
 
@@ -70,7 +70,7 @@ class RowProblem:
 
         Σ (r̃ − p·q)² + w·‖p‖² + 2·b·p,   ‖p‖₂ ≤ ball,   r̃ = clamp(r − averages, [−bound, bound])
 
-    If `per_rating`, w is `regularization` times the row's number of ratings. Otherwise w is `regularization` itself,
+    If `per_rating`, w is `regularization` times the row's number of ratings; otherwise w is `regularization` itself,
     and every row is solved, even without ratings. An array (E,) holds one `regularization` for each model of the
     grid. b is 0, or noise. If `private_raters`, who has rated is private too, and the solution of a problem with
     noise is released.
@@ -99,19 +99,17 @@ class Solving(NamedTuple):
 
 @dataclass(frozen=True)
 class SideRatings:
-    """The ratings of one side's rows. Those rows are solved with them, the other side fixed."""
+    """The ratings with which one side's rows are solved, the other side fixed."""
 
     side: Side
     rows: RatingsByRow
 
 
 def by_user(train: Ratings) -> SideRatings:
-    """Returns the ratings of users."""
     return SideRatings("users", RatingsByRow(train.user_starts, train.items, train.values))
 
 
 def by_item(train: Ratings) -> SideRatings:
-    """Returns the ratings of items."""
     rows = item_major(train)
     return SideRatings("items", rows._replace(values=train.values[rows.values]))
 
@@ -150,8 +148,8 @@ def _plain_solve_perturbed(
     limit: float = math.inf,
     factors: Doubles | None = None,
 ) -> None:
-    """The plain twin. It measures −Σ r̃·q of the solved rows, the solutions if `private_raters`, or the solutions
-    divided by their `factors`."""
+    """The Python reference, which measures −Σ r̃·q of the solved rows, the solutions if `private_raters`, or the
+    solutions divided by their `factors`."""
     gram, right = _plain_sums(group, ratings, problem)
     solved = _solved_rows(ratings, problem)
     if factors is not None:
@@ -175,7 +173,7 @@ def _plain_solve_perturbed(
 
 
 def _solved_rows(ratings: SideRatings, problem: RowProblem) -> NDArray[np.intp]:
-    """Returns the rows that are solved: those with ratings if `per_rating`, else all."""
+    """The rows that are solved: those with ratings if `per_rating`, else all."""
     return np.flatnonzero((np.diff(ratings.rows.starts) > 0) | (not problem.per_rating))
 
 
@@ -185,7 +183,7 @@ def _weights(group: FactorLanes, problem: RowProblem) -> Doubles:
 
 
 def _cell(problem: RowProblem) -> float:
-    """Returns the cell width of the grid for solutions of noisy problems in a ball; 0 if there is no ball."""
+    """The cell width of the grid for solutions of noisy problems in a ball; 0 if there is no ball."""
     return float(grid_of(np.array([problem.ball]))[0]) if problem.ball < math.inf else 0.0
 
 
@@ -328,7 +326,7 @@ def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of, t
 
 @compiled()
 def tiled(sums, factors_of, width_of):
-    """Returns n, a block of zeros for BLOCK members of n vectors, a multiple of `TILE`, and room for its tiles."""
+    """N, a block of zeros for BLOCK members of n vectors, a multiple of `TILE`, and room for its tiles."""
     w, n = len(width_of), (len(factors_of) + TILE) // TILE * TILE
     return n, np.zeros(BLOCK * n * w, sums.dtype), np.empty(n * (n + TILE) // 2 * w, sums.dtype)
 

@@ -6,16 +6,16 @@ the elements (i, i) … (i, n − 1), and the rows follow each other.
 
 A matrix is summed row by row (Gustavson 1978), so that a row's sums stay in the nearest cache. That is faster than
 user by user, or in blocks of users through dense BLAS. The terms of an element are added one by one in the order of
-the users. So its bytes depend on nothing else.
+the users, so that its bytes depend on nothing else.
 
-For several models at once, each row is released as soon as it is summed. The float64 sums of a row lie side by
-side for all models of a group. The terms are computed from the averages of each model during the pass, so nothing is
-kept for each rating.
+For several models at once, each row, whose float64 sums lie side by side for all models of a group, is released as
+soon as it is summed. The terms are computed from the averages of each model during the pass, so nothing is kept for
+each rating.
 
 Released triangles are float32, and are never unpacked. With `scaling` s, functions work on D·A·D, where D = diag(s),
-and A stays as it is. Section 4.6, "cleaning": Avg_ij is multiplied by s_i·s_j, where s_i = √MCnt_i. The product is
-replaced by its best approximation of rank k (`leading_eigenpairs` with that scaling), which is divided by s_i·s_j
-(`rank_k`). So entries that rest on many ratings weigh more in the approximation.
+and A stays as it is. Section 4.6, "cleaning": Avg_ij is multiplied by s_i·s_j, where s_i = √MCnt_i, and replaced by
+its best approximation of rank k (`leading_eigenpairs` with that scaling), divided by s_i·s_j (`rank_k`), in which
+entries that rest on many ratings weigh more.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def triangle_size(n_items: int) -> int:
 
 @compiled(inline="always")
 def place(i, j, n_items):
-    """Returns the place in a packed triangle of the element of the unordered pair {i, j}. i, j: int64."""
+    """The place in a packed triangle of the element of the unordered pair {i, j}. i, j: int64."""
     low, high = (i, j) if i < j else (j, i)
     return low * (2 * n_items - low - 1) // 2 + high
 
@@ -82,8 +82,8 @@ def _weighted_products(ratings, raters, weights, out):
 def mean_ratios(covariance, weight, n_items):
     """(on the diagonal, off it): the μ that minimises Σ (Cov_ij − μ·Wgt_ij)², or 0 if all weights are 0.
 
-    Entries are shrunk to this average. Noise is equally large on every entry, so this estimate counts an entry by its
-    weight. In ΣCov/ΣWgt, millions of empty entries would add nothing but noise (3.4 times as much on ML-1M).
+    Entries are shrunk to this average. Because noise is equally large on every entry, this estimate counts an entry
+    by its weight; in ΣCov/ΣWgt, millions of empty entries would add nothing but noise (3.4 times as much on ML-1M).
 
     Sums in float64. Complete vectors are summed lane by lane, the remaining entries of each row one by one.
     """
@@ -134,10 +134,8 @@ def shrink(covariance, weight, n_items, pull_on_diagonal, pull_off_diagonal, on_
 
 @compiled(error_model="numpy")
 def _shrink(covariance, weight, pull, average):
-    """Shrinks entries with SIMD.
-
-    NumPy's error model leaves out the test for a zero divisor. That test would prevent SIMD.
-    """
+    """Shrinks entries with SIMD, for which NumPy's error model leaves out the test for a zero divisor, which would
+    prevent it."""
     for x in range(len(covariance)):
         covariance[x] = (covariance[x] + pull * average) / (weight[x] + pull)
 
@@ -149,7 +147,7 @@ BYTES_AT_ONCE = 1 << 31
 
 
 def measured_together(n_items: int) -> int:
-    """Returns how many models are measured in one pass over the ratings: a power of two, within `BYTES_AT_ONCE`."""
+    """How many models are measured in one pass over the ratings: a power of two, within `BYTES_AT_ONCE`."""
     fit = BYTES_AT_ONCE // (2 * 4 * triangle_size(n_items))
     return min(AT_ONCE, 1 << max(fit, 1).bit_length() - 1)
 
@@ -182,7 +180,7 @@ class Products(LaneGroup):
 
 
 def _plain_products(products: Products, publish: Publish) -> None:
-    """The plain twin. It measures a clean triangle for each model, and publishes all at once."""
+    """The Python reference, which measures a clean triangle for each model, and publishes all at once."""
     ratings, bound = products.ratings, products.clamp
     clean = np.empty((triangle_size(ratings.n_items), products.items.shape[1]))
     for lane in range(clean.shape[1]):
@@ -262,9 +260,9 @@ Which = Literal["magnitude", "largest"]
 def multiply(triangle: Singles, vectors: Floats, *, scaling: Floats | None = None) -> Doubles:
     """(n, b) float64 A·vectors, or D·A·D·vectors with `scaling` (n,), for vectors (n, b).
 
-    The triangle is read once, whatever b is, at the speed of memory. Vectors are rounded to float32 and multiplied
-    in float32. Sums of at most 4 products (down a column) or 64 (along a row, in each lane) are then added up in
-    float64. So the result is that of the rounded vectors to about 1e-7, and costs the same as float32 throughout.
+    The triangle is read once, whatever b is, at the speed of memory. Vectors are rounded to float32 and multiplied in
+    float32. Because sums of at most 4 products (down a column) or 64 (along a row, in each lane) are then added up in
+    float64, the result is that of the rounded vectors to about 1e-7, at the cost of float32 throughout.
     """
     n, b = vectors.shape
     scale = None if scaling is None else np.asarray(scaling, np.float64)[:, None]
@@ -332,8 +330,8 @@ def leading_eigenpairs(
 
     The method is Lanczos (ARPACK) with one vector at a time. On ML-1M's covariance times √(counts) it is two to three
     times as fast as power iterations or a block Krylov space. Each pair is right to 1e-6 of the largest eigenvalue;
-    they leave 1e-4 and more. A block Krylov space is used only if ARPACK gives up. A dense matrix is used if n is
-    small or k is at least a quarter of n.
+    they leave 1e-4 and more. A block Krylov space is used only if ARPACK gives up, and a dense matrix if n is small
+    or k is at least a quarter of n.
     """
     k = min(k, n)
     if n <= SMALL or 4 * k >= n:
@@ -359,9 +357,9 @@ def leading_eigenpairs(
 
 
 def _block_krylov(triangle: Singles, n: int, k: int, scaling: Floats | None) -> tuple[Doubles, Doubles]:
-    """Returns Ritz pairs of span(AX, A²X, …) for a random block X of k + 4 vectors (Musco and Musco 2015).
+    """Ritz pairs of span(AX, A²X, …) for a random block X of k + 4 vectors (Musco and Musco 2015).
 
-    It makes no test of convergence and ends only after the last step. It finds both ends of the spectrum at once.
+    It finds both ends of the spectrum at once, without a test of convergence.
     """
     block = np.random.default_rng(n).standard_normal((n, k + 4))
     blocks = []

@@ -1,6 +1,6 @@
-"""Arguments on which machine code is compared with its plain twin: eight ratings, and the other arguments of kernels.
+"""Arguments on which machine code is compared with its Python reference: eight ratings, and what else kernels take.
 
-The name of an argument decides its value. The type that the machine code was compiled for decides its form: the
+The name of an argument decides its value, and the type that the machine code was compiled for decides its form: the
 numbers of factors, lanes and components, float32 or float64, an array or None.
 """
 
@@ -44,23 +44,23 @@ class Shapes:
 
 
 def numbers(*shape: int) -> np.ndarray:
-    """Returns numbers around 0, the same at every call."""
+    """Numbers around 0, the same at every call."""
     return np.random.default_rng(len(shape)).normal(0, 0.4, shape)
 
 
 def noise(shapes: Shapes) -> np.ndarray:
-    """Returns `releasing.noise_lanes` of scales around ½ and of a grid too fine for a rounding difference to show."""
+    """`releasing.noise_lanes` of scales around ½ and of a grid too fine for a rounding difference to show."""
     return np.concatenate([np.linspace(0.3, 0.7, shapes.w), np.full(shapes.w, 1.5 * 2.0**22)])
 
 
 def triangle(n: int) -> Any:
-    """Returns a packed n × n matrix whose diagonal is larger than its other elements."""
+    """A packed n × n matrix whose diagonal is larger than its other elements."""
     full = 0.1 * numbers(n, n) + np.eye(n)
     return full[np.tri(n, dtype=bool).T]
 
 
 def mixture_constants(shapes: Shapes) -> np.ndarray:
-    """Returns flat (k, 3, w) the constants of components whose variances are 0.05, 0.10, …"""
+    """Flat (k, 3, w) the constants of components whose variances are 0.05, 0.10, …"""
     variances = 0.05 * np.arange(1, shapes.k + 1)
     constants = np.stack([-np.log(variances) / 2, -0.5 / variances, 1 / (12 * variances)], axis=1)
     return np.repeat(constants, shapes.w)
@@ -98,7 +98,7 @@ _BY_NAME: dict[str, Any] = {
 
 
 def example(**own: Any) -> Example:
-    """Returns a function that makes the arguments of a kernel.
+    """A function that makes the arguments of a kernel.
 
     own  arguments whose values are not those that their names stand for: numbers, arrays or functions of the `Shapes`
     """
@@ -117,12 +117,12 @@ def _length(kind: Any) -> int:
 
 
 def _room(shapes: Shapes) -> np.ndarray:
-    """Returns zeros: room for what a kernel writes, or keeps for a while."""
+    """Zeros: room for what a kernel writes, or keeps for a while."""
     return np.zeros(len(RATED) * shapes.row)
 
 
 def _argument(name: str, named: Mapping[str, Any], kind: Any, shapes: Shapes) -> Any:
-    """Returns the value of a name in the form of a type. A record without a value of its own has those of its fields.
+    """The value of a name in the form of a type. A record without a value of its own has those of its fields.
 
     Elements of a tuple of whole numbers are never read, only counted.
     """

@@ -55,7 +55,7 @@ class FactorLanes(LaneGroup):
         return self.users, self.items, (0,) * self.factors, self.width_of
 
     def own_and_other(self, side: Side) -> tuple[Singles, Singles]:
-        """Returns the flat arrays of a side and of the opposite side."""
+        """The flat arrays of a side and of the opposite side."""
         return (self.users, self.items) if side == "users" else (self.items, self.users)
 
     def padded(self, side: Side) -> Singles:
@@ -75,7 +75,7 @@ class FactorLanes(LaneGroup):
         return np.asarray(self.table("users")[users, -1] + self.table("items")[items, -1])
 
     def residuals(self, users: Ints, items: Ints, values: Singles, bound: float) -> Singles:
-        """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it, for plain twins."""
+        """(n, lanes) clamp(values − IAvg(i) − UAvg(u), ±bound), rounded as kernels round it."""
         limit = np.float32(bound)
         residuals = values[:, None] - self.table("items")[items, -1] - self.table("users")[users, -1]
         return np.asarray(np.clip(residuals, -limit, limit))
@@ -94,17 +94,16 @@ class FactorModel:
     groups: Sequence[FactorLanes]
 
     def predict(self, users: Ints, items: Ints) -> Singles:
-        """(n, E) predictions for n pairs."""
         if len(self.groups) == 1:
             return self.groups[0].predict(users, items)
         return on_each_group(FactorLanes.predict)(self, users, items)
 
     def without_users(self) -> "FactorModel":
-        """Returns the items alone, in the same memory. An aggregator has this model if users keep their factors."""
+        """The items alone, in the same memory: an aggregator's model if users keep their factors."""
         return FactorModel([replace(group, users=np.empty(0, np.float32)) for group in self.groups])
 
     def with_users(self, effects: Floats) -> "FactorModel":
-        """Returns these items, in the same memory, with users that have `effects` (n_users, E) and factors 0."""
+        """These items, in the same memory, with users that have `effects` (n_users, E) and factors 0."""
 
         def of(group: FactorLanes) -> FactorLanes:
             return replace(group, users=_rows(np.zeros((len(effects), group.factors)), effects, group.part))
@@ -121,7 +120,7 @@ class FactorModel:
     def restored(
         cls, arrays: Mapping[str, NDArray[Any]], entry: Any = None, own: Any = None
     ) -> "FactorModel":
-        """Returns the model whose `published` arrays are `arrays`."""
+        """The model whose `published` arrays are `arrays`."""
         users, items = arrays["users"], arrays["items"]
         return factor_model(users[:, :-1], items[:, :-1], users[:, -1], items[:, -1])
 
@@ -151,7 +150,7 @@ def set_effects(group: FactorLanes, side: Side, effects: Floats) -> None:
 
 
 def factor_model(users: Floats, items: Floats, user_effects: Floats, item_effects: Floats) -> FactorModel:
-    """Returns a model with factors common to all models of a grid, or of each, and with each model's own effects.
+    """A model with factors common to all models of a grid, or of each, and with each model's own effects.
 
     users (n_users, d) or (n_users, d, E), items likewise; user_effects (n_users, E), item_effects (n_items, E).
     """
@@ -182,7 +181,7 @@ def _predict(users, items, out, P, Q, factors_of, width_of):
 
 @compiled(inline="always")
 def predicted(p_at, q_at, P, Q, factors_of, width_of):
-    """Returns the models' predictions from the rows at `p_at` and `q_at`: effects, then + p·q factor by factor."""
+    """The models' predictions from the rows at `p_at` and `q_at`: effects, then + p·q factor by factor."""
     d, w, like = len(factors_of), len(width_of), zeros(width_of)
     effects = load(Q, q_at + d * w, like) + load(P, p_at + d * w, like)
     return plus_dot(effects, p_at, q_at, P, Q, factors_of, width_of)
@@ -190,7 +189,7 @@ def predicted(p_at, q_at, P, Q, factors_of, width_of):
 
 @compiled(inline="always")
 def plus_dot(start, p_at, q_at, P, Q, factors_of, width_of):
-    """Returns start + p·q, factor by factor."""
+    """Start + p·q, factor by factor."""
     value = start
     for f in range(len(factors_of)):
         at = f * len(width_of)

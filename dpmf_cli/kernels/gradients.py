@@ -1,13 +1,13 @@
 """Gradients of a factorisation: of mini-batches, clipped by rating or by user, and reported by devices.
 
 Mini-batches. Each model of a grid has its own sample of the ratings. Bit e of a rating says whether model e of a
-group has the rating. The rating's gradient is multiplied by 1 or by 0, and 0 adds nothing to a sum. So a model's
-factors are those of a fit on its own sample alone, to the bit.
+group has the rating, whose gradient is multiplied by 1 or by 0. Because 0 adds nothing to a sum, a model's factors
+are those of a fit on its own sample alone, to the bit.
 
-Clipped by rating, a rating's error e is float32, and e·q and e·p are exact in float64. So a sum of n of them is
-off by at most n·2⁻⁵³·Σ|terms|, which is at most n²·2⁻⁵³·C. For 10⁵ ratings of one row that is 10⁻⁶ of C.
-`privacy.grid.MARGIN` has room for it. Clipped by user, what one user adds to the gradients of the item factors has
-a bounded L2 norm.
+Clipped by rating, a rating's error e is float32, and e·q and e·p are exact in float64, so that a sum of n of them is
+off by at most n·2⁻⁵³·Σ|terms|, which is at most n²·2⁻⁵³·C. For 10⁵ ratings of one row that is 10⁻⁶ of C, for which
+`privacy.grid.MARGIN` has room. Clipped by user, what one user adds to the gradients of the item factors has a bounded
+L2 norm.
 """
 
 import math
@@ -56,13 +56,13 @@ class SampledVisits:
 
 
 def sample_bits(kept: Flags) -> tuple[NDArray[np.uint16], ...]:
-    """Returns the bits of visits; `kept` (n, E) says which model has which rating."""
+    """The bits of visits; `kept` (n, E) says which model has which rating."""
     each = (kept[:, part] for part in groups(kept.shape[1]))
     return tuple((mine << np.arange(mine.shape[1])).sum(axis=1).astype(np.uint16) for mine in each)
 
 
 def visits_of_all(train: Ratings, grid: int) -> SampledVisits:
-    """Returns visits of every rating, for `grid` models that all have every rating."""
+    """Visits of every rating, for `grid` models that all have every rating."""
     every = np.full(len(train), np.iinfo(np.uint16).max, np.uint16)
     return SampledVisits(train.users, train.items, train.values, (every,) * len(groups(grid)))
 
@@ -86,7 +86,7 @@ class DescentLanes(FactorLanes):
 
 
 class Descent:
-    """The descent of all models of a grid. It changes their factors in place.
+    """The descent of all models of a grid, which changes their factors in place.
 
     momentum  how much of the previous step is added to a step
     """
@@ -122,7 +122,7 @@ def sum_gradients(
 def _plain_step(
     group: DescentLanes, publish: Publish, side: Side, rates: Floats, regularization: float
 ) -> None:
-    """The plain twin. It measures the gradients −Σ e·v of a side's rows, in models that step."""
+    """The Python reference, which measures the gradients −Σ e·v of a side's rows, in models that step."""
     rate = rates[group.part].astype(np.float32)
     steps = rate > 0
     if not steps.any():
@@ -147,7 +147,7 @@ def step_noisy(
     """Sets u ← u − rate·(grid(−Σ e·v + noise) + λ·u) in models with a rate above 0, and resets their sums.
 
     u are the rows of the side, v those of the other. With momentum μ, a step also adds μ times the previous step.
-    Other models wait. Sums are float32, so no ε is provable. Only published modes use noise here.
+    Other models wait. Because sums are float32, no ε is provable, and only published modes use noise here.
 
     noise unit (rows, d); rates (E,)
     """
@@ -245,7 +245,7 @@ LEAST_LENGTH = np.float32(1e-12)
 
 
 def _plain_batch(group: FactorLanes, publish: Publish, train: Ratings, sgd: Sgd) -> None:
-    """The plain twin. It measures the sums Σ e·q of all users, then Σ e·p of all items."""
+    """The Python reference, which measures the sums Σ e·q of all users, then Σ e·p of all items."""
     users, items, n_users = train.users, train.items, train.n_users
     p, q = group.rows("users")[users], group.rows("items")[items]
     bound, residuals = np.float32(sgd.bound), train.values[:, None] - group.effects(users, items)
@@ -327,7 +327,7 @@ def _release(P, sums, unit, noise, sgd, limit, factors_of, width_of):
 
 @compiled()
 def _lengths(P, factors_of, width_of):
-    """Returns the L2 norms of the rows of P, one vector of lanes for each row."""
+    """The L2 norms of the rows of P, one vector of lanes for each row."""
     d, w = len(factors_of), len(width_of)
     row, like = (d + 1) * w, zeros(width_of)
     lengths = np.empty(len(P) // row * w, np.float32)
@@ -454,7 +454,7 @@ def clamped_sums(group: FactorLanes, ratings: SideRatings, features: Doubles, bo
 
     features  (rows of the other side, k) z
 
-    Everything from the residual on is in double precision. So each term is at most |z|, to the last bit.
+    Everything from the residual on is in double precision, so that each term is at most |z|, to the last bit.
     """
     flat, count = np.ascontiguousarray(features).ravel(), features.shape[1]
     sums, shapes = (

@@ -83,13 +83,13 @@ def cast(typingctx, a, like):
 
 @operation(np.rint)
 def rint(typingctx, a):
-    """The nearest whole number in every lane. Of two equally near, it is the even one."""
+    """The nearest whole number in every lane; of two equally near, the even one."""
     return a(a), llvm("rint")
 
 
 @operation(lambda a: float(sum(a.astype(np.float64))))
 def total(typingctx, a):
-    """The sum of the lanes as a float64. Lanes are added one after the other."""
+    """The sum of the lanes, added one after the other, as a float64."""
 
     def codegen(context, builder, signature, arguments):
         out = ir.Constant(ir.DoubleType(), 0.0)
@@ -139,7 +139,7 @@ def clamp(a, low, high):
 
 @operation(lambda a, b: bool((a < b).any()))
 def any_below(typingctx, a, b):
-    """Whether a < b in at least one lane. If not, a branch may skip work that would change no lane."""
+    """Whether a < b in at least one lane; otherwise a branch may skip work that would change no lane."""
 
     def codegen(context, builder, signature, arguments):
         bits = builder.bitcast(builder.fcmp_ordered("<", *arguments), ir.IntType(a.width))
@@ -204,7 +204,7 @@ def restore_denormals(typingctx, before):
 
 @compiled()
 def exponential(x, width_of):
-    """Returns eˣ in every lane for x ≤ 0, to a few units of the last place. Below −87 it is e⁻⁸⁷.
+    """eˣ in every lane for x ≤ 0, to a few units of the last place. Below −87 it is e⁻⁸⁷.
 
     x = n·ln 2 + r with |r| ≤ (ln 2)/2. A polynomial gives eʳ (Cephes, Moshier 1989).
     """

@@ -1,8 +1,8 @@
 """Lanes: one float32 per model of the ε grid, side by side in one SIMD vector.
 
-A kernel that visits ratings one by one updates all models of a grid in the same visit. So it loads the rating's
+A kernel that visits ratings one by one updates all models of a grid in the same visit, and so loads the rating's
 indices, value and unit noise once. Plain numba loops over a grid axis are not vectorised if LLVM cannot prove that
-two rows do not overlap. A first-class vector type needs no such proof.
+two rows do not overlap; a first-class vector type needs no such proof.
 
 `Lanes(width)` is a numba type whose value is an LLVM vector <width x float>. Kernels use it through the
 intrinsics below, as if it were a number:
@@ -11,22 +11,22 @@ intrinsics below, as if it were a number:
     p = load(P, at, like)
 
 `like` is any vector of the desired width. The first one comes from `zeros(width_of)`, where `width_of` is a tuple
-whose length is the width. The *type* of this tuple carries the width. So one kernel source serves all widths, and
-each width has its own machine code.
+whose length is the width. Because the *type* of this tuple carries the width, one kernel source serves all widths,
+each with its own machine code.
 
 Releases (`releasing`) and kernels of linear algebra also use float64 lanes (`doubles`), where they need the digits.
 
 `+`, `-`, `*`, `/` and `abs` work on two vectors of one type, as on numbers.
 
-Each operation is declared with a function that does the same on NumPy arrays (lanes,). Plain twins of compiled
-functions call these: all are the same IEEE operations, except the fused multiply-adds.
+Each operation is declared with a function that does the same on NumPy arrays (lanes,). Python references call these:
+all are the same IEEE operations, except the fused multiply-adds.
 
-Every operation here is one IEEE operation for each lane. It is a fused multiply-add where `fma` is written, and
-nothing is reassociated (no fast-math). So a lane's result does not depend on the width, on the other lanes of the
-vector, or on the CPU. A grid can be split, padded or refined without changing any result. The exception is numbers
-below float32's normal range, 1.2·10⁻³⁸. While a kernel of SGD runs, these count as 0 if the processor can do that:
-factors of the noisiest models may shrink until their products are such denormal numbers, with which processors are
-several times as slow. No number that small reaches a prediction.
+Every operation here is one IEEE operation for each lane: a fused multiply-add where `fma` is written, with nothing
+reassociated (no fast-math). So a lane's result does not depend on the width, on the other lanes of the vector, or on
+the CPU, and a grid can be split, padded or refined without changing any result. The exception is numbers below
+float32's normal range, 1.2·10⁻³⁸. While a kernel of SGD runs, these count as 0 if the processor can do that: factors
+of the noisiest models may shrink until their products are such denormal numbers, with which processors are several
+times as slow. No number that small reaches a prediction.
 """
 
 import operator
@@ -44,7 +44,7 @@ from dpmf_cli.core.arrays import Floats, Singles
 from dpmf_cli.core.compiled.machine_code import operation
 
 Vector = Floats
-"""A vector (lanes,) of plain twins."""
+"""A vector (lanes,) of Python references."""
 
 
 class Lanes(types.Type):
@@ -66,26 +66,26 @@ def vector_type(lanes: Lanes) -> ir.VectorType:
 
 
 def _in_array(array: Any, lanes: Lanes) -> Lanes | None:
-    """Returns the type that vectors of that width have in a flat array; None for an array without lanes."""
+    """The type that vectors of that width have in a flat array; None for an array without lanes."""
     flat = isinstance(array, types.Array) and array.ndim == 1 and isinstance(array.dtype, types.Float)
     return Lanes(lanes.width, array.dtype.bitwidth) if flat else None
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, lanes: Lanes) -> Any:
-    """Returns the address of element `at` of a flat array, as a pointer to a vector."""
+    """The address of element `at` of a flat array, as a pointer to a vector."""
     data = context.make_array(array_type)(context, builder, value=array).data
     return builder.bitcast(builder.gep(data, [at]), vector_type(lanes).as_pointer())
 
 
 def converted(builder: Any, value: Any, of: Lanes, to: Lanes) -> Any:
-    """Emits a vector in another number type: unchanged, widened or rounded."""
+    """A vector in another number type: unchanged, widened or rounded."""
     if of.bits == to.bits:
         return value
     return (builder.fpext if of.bits < to.bits else builder.fptrunc)(value, vector_type(to))
 
 
 def instruction(name: str) -> Any:
-    """Returns the code of one LLVM instruction on all arguments."""
+    """The code of one LLVM instruction on all arguments."""
 
     def codegen(context, builder, signature, arguments):
         return getattr(builder, name)(*arguments)
@@ -94,7 +94,7 @@ def instruction(name: str) -> Any:
 
 
 def llvm(name: str) -> Any:
-    """Returns the code that calls one of LLVM's own functions on all arguments, which are vectors of one type."""
+    """The code that calls one of LLVM's own functions on all arguments, which are vectors of one type."""
 
     def codegen(context, builder, signature, arguments):
         lanes = signature.args[0]
@@ -127,7 +127,7 @@ lower_builtin(abs, Lanes)(llvm("fabs"))
 
 
 def _zero(context, builder, signature, arguments):
-    """Emits a zero vector."""
+    """A zero vector."""
     lanes = signature.return_type
     return ir.Constant(vector_type(lanes), [0.0] * lanes.width)
 

@@ -1,7 +1,7 @@
 """Least squares weighted by a mixture of Gaussians, over lanes: the update of factors in one step of EM.
 
-Every rating has a value of its own in each lane. The weight of a rating is a function of its error. Weights are
-computed when needed and never stored, because an array of weights would be as large as the array of values.
+Every rating has a value of its own in each lane, and a weight that is a function of its error. Weights are computed
+when needed and never stored, because an array of them would be as large as the array of values.
 """
 
 from dataclasses import dataclass
@@ -49,13 +49,12 @@ class Mixture:
 
 
 def by_user(pairs: UserMajor) -> SideRatings:
-    """Returns the places of the messages for users' rows. Each model has its own values at these places."""
+    """The places of the messages for users' rows, at which each model has its own values."""
     places = np.arange(len(pairs), dtype=np.int32)
     return SideRatings("users", RatingsByRow(pairs.user_starts, pairs.items, places))
 
 
 def by_item(pairs: UserMajor) -> SideRatings:
-    """Returns the places of the messages for items' rows."""
     return SideRatings("items", item_major(pairs))
 
 

@@ -1,8 +1,7 @@
 """Predictions from a user's own ratings, by regression on the most similar items or in the span of a few vectors.
 
-The method of neighbours is that of Bell and Koren 2007. It has ridge regression in place of their non-negative
-weights, as in McSherry and Mironov 2009, section 5. Each prediction uses the ratings of its own user, and released
-matrices.
+The method of neighbours is that of Bell and Koren 2007, with ridge regression in place of their non-negative weights,
+as in McSherry and Mironov 2009, section 5. Each prediction uses the ratings of its own user, and released matrices.
 
 McSherry and Mironov 2009, section 5, "SVD-based prediction with ridge regression": the vectors are leading
 eigenvectors of the item-item covariance, and only they are released.
@@ -97,10 +96,7 @@ def _unpack(triangle, n_items, asked, rows):
 
 @compiled()
 def _select(similarities, i, order, rated, best, places):
-    """Sets places (k,) to the k of `order` with the greatest similarities, by insertion.
-
-    `best` holds the similarities.
-    """
+    """Sets places (k,) to the k of `order` with the greatest similarities, which `best` then holds, by insertion."""
     k, count, least = len(places), 0, np.float32(-np.inf)
     for y in range(len(order)):
         value = similarities[rated[y]]
@@ -128,8 +124,8 @@ def interpolate(
 
     residuals (n_ratings,) rating scale; covariance Avg, a packed triangle; ridge in its units.
 
-    Noise can leave A without an inverse. So the Cholesky factor is built neighbour by neighbour, the nearest first. A
-    neighbour is left out if its pivot is below `LEAST_PIVOT` times (Avg_jj + ridge), or is not positive.
+    Because noise can leave A without an inverse, the Cholesky factor is built neighbour by neighbour, the nearest
+    first. A neighbour is left out if its pivot is below `LEAST_PIVOT` times (Avg_jj + ridge), or is not positive.
     """
     given = ratings.items, residuals, covariance, np.int64(ratings.n_items), ridge
     return np.asarray(_interpolate(items, neighbours, *given, LANES))
@@ -190,7 +186,7 @@ def _interpolate(items, neighbours, rated, residuals, covariance, n_items, ridge
 
 @compiled()
 def _eliminated(system, a, b, row, like, w):
-    """Returns element (a, b) of `system` after the rows above a are eliminated."""
+    """Element (a, b) of `system` after the rows above a are eliminated."""
     value = load(system, a * row + b * w, like)
     for c in range(a):
         taken = load(system, c * row + a * w, like) * load(system, c * row + b * w, like)

@@ -5,8 +5,8 @@ For every item i these are sums over the users who rated it, of their factors p_
     Gram          A_i = Σ_u w_ui·p_u·p_uᵀ     a packed lower triangle, row by row
     right sides   b_i = Σ_u w_ui·x_ui·p_u
 
-Everything is in double precision. A term is a function of one user's ratings and of released numbers. So for two
-neighbours that differ in one user, the same terms are added in the same order, except for that user's terms. Their
+Everything is in double precision. Because a term is a function of one user's ratings and of released numbers, the
+same terms are added in the same order for two neighbours that differ in one user, except for that user's terms. Their
 sums are at most n·2⁻⁵³·Σ|terms| further apart than in real numbers. A user's part is right to 10⁻¹² of itself.
 """
 
@@ -120,7 +120,8 @@ def shorten_users(group: FactorLanes, limit: PerModel) -> None:
 
     limit  one number or (E,)
 
-    In single precision a length is right to 2⁻²³ of itself. So vectors are shortened to slightly less than `limit`.
+    Vectors are shortened to slightly less than `limit`, because in single precision a length is right to 2⁻²³ of
+    itself.
     """
     rows = group.rows("users")
     for first in range(0, len(rows), 4096):

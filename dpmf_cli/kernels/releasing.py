@@ -1,9 +1,9 @@
 """Noise in lanes: turns a clean number of each model of a group into a released one, on the model's grid.
 
-Let g be the cell width of the grid. The float64 1.5·2⁵²·g is a multiple of g, and so are the float64 next to it. So
+Let g be the cell width of the grid. The float64 1.5·2⁵²·g is a multiple of g, as are the float64 next to it, so that
 adding it to a number and subtracting it again rounds the number to the nearest multiple of g, the even one of two.
 That takes two additions, which no compiler may replace, and no division. It works up to 2⁵¹·g, more than 2⁴⁰ times
-the scale of the noise. For larger numbers the result is a multiple of g, and as near as float64 allows.
+the scale of the noise; for larger numbers the result is a multiple of g, and as near as float64 allows.
 
 Rows of a factor matrix also get noise here, and are projected to a ball.
 """
@@ -60,7 +60,7 @@ def release_row(row, factor, unit, first, lanes, factors_of, width_of):
 
 
 def without_noise(kernel: NoisyKernel) -> Callable[..., None]:
-    """Returns the kernel for fits without privacy: it runs in place, on every group of models, and adds no noise."""
+    """The kernel for fits without privacy: it runs in place, on every group of models, and adds no noise."""
 
     def run(models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
         for group in models.groups:
@@ -70,7 +70,7 @@ def without_noise(kernel: NoisyKernel) -> Callable[..., None]:
 
 
 def published_rows(publish: Publish, clean: Doubles, rows: NDArray[np.intp]) -> Doubles:
-    """Publishes `clean` (m, …, lanes) in the ascending places `rows` only. Returns the result, 0 in other places."""
+    """What is published for `clean` (m, …, lanes) in the ascending places `rows` only; 0 in other places."""
     out = np.zeros(clean.shape)
     for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
         if len(run):
@@ -84,7 +84,7 @@ one after the other, is too small by at most m·2⁻²⁴ of itself, and its roo
 
 
 def _plain_perturb(group: FactorLanes, publish: Publish, side: Side, limit: float) -> None:
-    """The plain twin of `perturb_side`. It measures the rows of a side."""
+    """The Python reference of `perturb_side`, which measures the rows of a side."""
     own = group.rows(side)
     own[:] = within(publish(own), limit)
 
@@ -155,7 +155,7 @@ def project(P, at, limit, factors_of, width_of):
 
 @compiled(inline="always")
 def shorten(P, at, square, limit, factors_of, width_of):
-    """Does so for a row whose squared norm is `square`. Returns whether the row is longer in any lane."""
+    """`project` for a row whose squared norm is `square`; whether the row is longer in any lane."""
     w, longest, one = len(width_of), splat(limit * limit, square), splat(1.0, square)
     longer = any_below(longest, square)
     if longer:

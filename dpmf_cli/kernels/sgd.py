@@ -35,7 +35,7 @@ class Visits(NamedTuple):
 
 
 class Sgd(NamedTuple):
-    """The parameters of SGD. A kernel and its plain twin read those that they need.
+    """The parameters of SGD, of which a kernel and its Python reference read those that they need.
 
         p_u ← p_u + γ(e·q_i − λ·p_u);   q_i ← q_i + γ(e·p_u − λ·q_i)   simultaneously
 
@@ -57,12 +57,12 @@ class Sgd(NamedTuple):
     epochs: int = 1
 
     def single(self) -> "Sgd":
-        """Returns these parameters in float32, as kernels take them."""
+        """These parameters in float32, as kernels take them."""
         return Sgd._make((*map(np.float32, self[:-1]), self.epochs))
 
 
 def _plain_descend_perturbed(group: FactorLanes, publish: Publish, visits: Visits, sgd: Sgd) -> None:
-    """The plain twin of `descend_perturbed`. It measures the clamped residuals."""
+    """The Python reference of `descend_perturbed`, which measures the clamped residuals."""
     perturbed = plain_clamp(publish(group.residuals(*visits, sgd.bound)), sgd.bound)
     p, q = group.rows("users"), group.rows("items")
     for _ in range(sgd.epochs):
@@ -96,8 +96,8 @@ def descend_perturbed(group: FactorLanes, noise: LaneNoise, visits: Visits, sgd:
     Each visit, for each model e:
         r′ = clamp(grid_e(clamp(r_ui − IAvg(i) − UAvg(u)) + noise·scale_e))   both to [−bound, bound]
         e  = r′ − p_u·q_i, then the update of `Sgd`
-    Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′ is the same number in
-    every epoch. So it is kept (`kept_bytes`), or computed again from the unit noise.
+    Friedman et al. 2016, equation 7, algorithm 3 lines 1-2, equation 2. The perturbed rating r′, the same number in
+    every epoch, is kept (`kept_bytes`), or computed again from the unit noise.
 
     noise  unit (n_ratings,), in the order of the visits
     """
@@ -115,7 +115,7 @@ def kept_bytes(n_ratings: int, models: int) -> int:
 
 @compiled(inline="always")
 def left_of(sgd):
-    """Returns 1 − γλ: what a visit leaves of a factor."""
+    """1 − γλ: what a visit leaves of a factor."""
     return np.float32(1) - sgd.learning_rate * sgd.regularization
 
 
@@ -124,8 +124,8 @@ def update(move, keep, p_at, q_at, next_q, ahead, P, Q, factors_of, width_of):
     """Sets p ← keep·p + move·q and q ← keep·q + move·p at once, and prefetches the row at `ahead`.
 
     Returns p·q′, ‖p‖² and ‖q‖² of the new rows, where q′ is the row at `next_q`. They are summed while the rows are
-    in registers. If the next visit is of q′ and the same user, it takes no other pass over the factors. No user
-    visits an item twice in succession.
+    in registers, so that a next visit of q′ by the same user takes no other pass over the factors. No user visits an
+    item twice in succession.
     """
     w, like = len(width_of), zeros(width_of)
     dot, of_p, of_q = like, like, like
@@ -179,7 +179,7 @@ def _descend_perturbed(visits, unit, noise, sgd, kept, P, Q, factors_of, width_o
 
 
 def _plain_descend_noisy_errors(group: FactorLanes, publish: Publish, visits: Visits, sgd: Sgd) -> None:
-    """The plain twin of `descend_noisy_errors`. It measures each error given the errors published before it."""
+    """The Python reference of `descend_noisy_errors`, which measures each error given those published before."""
     p, q = group.rows("users"), group.rows("items")
     residuals = group.residuals(*visits, sgd.bound)
     for place, (u, i, residual) in enumerate(zip(visits.users, visits.items, residuals, strict=True)):
@@ -308,7 +308,7 @@ def _plain_round(
     drift: Doubles,
     decay: dict[Side, Doubles],
 ) -> None:
-    """The plain twin. It measures a row divided by the square root of the number of visits since its last visit."""
+    """The Python reference, which measures a row over the square root of the number of visits since its last."""
     rows = {side: group.table(side).astype(np.float64) for side in ("users", "items")}
     drift, decay = drift[group.part], {side: each[..., group.part] for side, each in decay.items()}
 
@@ -348,8 +348,8 @@ def langevin_round(
         e = drift·(r_ui − p_u·q_i − b_u − b_i)
         (p_u, b_u) ← (1 − decay_u)·(p_u, b_u) + e·(q_i, 1),   (q_i, b_i) ← (1 − decay_i)·(q_i, b_i) + e·(p_u, 1)
 
-    At the end all rows get the noise of the visits since their last visit. A row's bias follows its factors. Rows are
-    float32, and the ratings decide when a row gets noise. So no ε is provable; only a published mode uses this.
+    At the end all rows get the noise of the visits since their last visit. A row's bias follows its factors. Because
+    rows are float32, and the ratings decide when a row gets noise, no ε is provable; only a published mode uses this.
 
     noise  unit (2·n_ratings + n_users + n_items, d + 1), in the order of `roots`
     roots  from `visits_between`

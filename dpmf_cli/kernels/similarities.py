@@ -1,8 +1,8 @@
 """Item neighbourhoods with each model's own similarities: predictions from them, and steps of gradient descent.
 
-Wang and Tang 2017, equations 2, 4 and 5. The similarities of an item to its neighbours are a row. A rating (u, i) has
-a gradient in the row of item i only. So predictions and steps are made item by item: a row, its gradient and the
-averages that it needs stay in the nearest cache.
+Wang and Tang 2017, equations 2, 4 and 5. The similarities of an item to its neighbours are a row. Because a rating
+(u, i) has a gradient in the row of item i only, predictions and steps are made item by item: a row, its gradient and
+the averages that it needs stay in the nearest cache.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,6 @@ class NeighbourhoodModel:
     groups: Sequence[SimilarityLanes]
 
     def predict(self, users: Ints, items: Ints) -> Singles:
-        """(n, E) predictions for n pairs."""
         return on_each_group(SimilarityLanes.predict)(self, self.train, users, items)
 
     @property
@@ -97,14 +96,14 @@ class NeighbourhoodModel:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], entry: Any, own: Ratings) -> Self:
-        """Returns the model whose `published` arrays are `arrays`, for the users whose ratings are `own`."""
+        """The model whose `published` arrays are `arrays`, for the users whose ratings are `own`."""
         return cls(own, _groups(arrays["neighbours"], arrays["similarities"], arrays["averages"]))
 
 
 def neighbourhood_model(
     train: Ratings, neighbours: Ints, similarities: Singles | float, averages: Doubles
 ) -> NeighbourhoodModel:
-    """Returns a model with similarities common to all models of a grid, and with each model's own averages.
+    """A model with similarities common to all models of a grid, and with each model's own averages.
 
     neighbours (n_items, k), −1 fills up; similarities (n_items, k) or one number; averages (n_items, E).
     """
@@ -177,7 +176,7 @@ class LearnedRatings:
 
     @classmethod
     def of(cls, train: Ratings, limits: Doubles | float = np.inf, norm: int = 2) -> "LearnedRatings":
-        """Returns the ratings of `train`, each contributing at most `limits` (n_users,) in that norm."""
+        """The ratings of `train`, each contributing at most `limits` (n_users,) in that norm."""
         return cls(train, item_major(train), np.full(train.n_users, limits, np.float32), norm)
 
 
@@ -208,7 +207,8 @@ class SimilarityStep(NamedTuple):
 def _plain_descend(
     group: SimilarityLanes, publish: Publish, learned: LearnedRatings, step: SimilarityStep
 ) -> None:
-    """The plain twin. It measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item i."""
+    """The Python reference, which measures the sums Σ_u g_j that get noise; number i·k + a is for neighbour a of item
+    i."""
     s, (n_items, k) = group.rows(), group.neighbours.shape
     sums, met = np.zeros((n_items * k, group.lanes)), np.full(n_items * k, step.everywhere)
     for x in np.flatnonzero(step.sampled).tolist():
@@ -223,7 +223,7 @@ def _plain_descend(
 def _plain_gradient(
     group: SimilarityLanes, learned: LearnedRatings, step: SimilarityStep, x: int
 ) -> tuple[Longs, Floats]:
-    """Returns the gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
+    """The gradient of rating number x, to the bit: the places (m,) of its similarities, and g (m, lanes)."""
     train, averages = learned.train, group.item_averages()
     u, i = train.users[x], int(train.items[x])
     rated = np.arange(train.user_starts[u], train.user_starts[u + 1])

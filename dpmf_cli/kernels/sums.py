@@ -16,9 +16,9 @@ def residual_sums_by_user(
     """Row u: Σ_i (r_ui − IAvg(i)) over the ratings of user u, for each ε. The last row is the grand total.
 
     users, items, values  (n_ratings,); item_averages (n_items, E); returns (n_users + 1, E).
-    A user's terms are added in the order of the ratings. So column e of the sums depends only on column e of the
-    averages. The grand total adds the users' sums by pairs. If 10⁷ terms were added one after the other, they would
-    round by more than `privacy.grid` allows.
+    A user's terms are added in the order of the ratings, so that column e of the sums depends only on column e of the
+    averages. The grand total adds the users' sums by pairs, because 10⁷ terms that were added one after the other
+    would round by more than `privacy.grid` allows.
     """
     sums: Doubles = _residual_sums(users, items, values, item_averages, n_users)
     for e in range(sums.shape[1]):
@@ -86,7 +86,7 @@ class RatingsByRow(NamedTuple):
 
 
 def item_major(pairs: UserMajor) -> RatingsByRow:
-    """Returns the ratings by item, then user, with their places in user-major order."""
+    """The ratings by item, then user, with their places in user-major order."""
     starts = np.concatenate([[0], np.cumsum(pairs.item_counts)])
     places = stable_order(pairs.items, starts)
     return RatingsByRow(starts, pairs.users[places], places)
@@ -94,7 +94,7 @@ def item_major(pairs: UserMajor) -> RatingsByRow:
 
 @compiled(example(keys=RATED, starts=ITEM_STARTS))
 def stable_order(keys, starts):
-    """Returns the places of `keys` in ascending order of keys, by a stable counting sort.
+    """The places of `keys` in ascending order of keys, by a stable counting sort.
 
     starts  (n_keys + 1,) how many of the keys are lower than each
     """

@@ -4,17 +4,17 @@ The dense method (Friedman et al. 2016, section 4.2, equation 8) adds Laplace(b)
 clamps to [−B, B] and drops the cells with |value| ≤ α. Here a cell's unit noise X is computed when the cell is
 visited: SplitMix64 (Steele, Lea, Flood 2014) of the cell's number gives a sign and a uniform V, and |X| = −ln V.
 
-The law is that of the dense method, for this reason. A blank cell has the value clamp(b·X), where X ~ Laplace(1) is
-independent of all other cells. It survives iff |clamp(b·X)| > α. For α < B this means |X| > α/b, or V < exp(−α/b).
-Cells with V at or above exp(−α/b) are skipped before the logarithm is taken. That drops exactly the cells that the
-dense method drops, each with probability 1 − exp(−α/b), independently. The value of a survivor is sign·min(b·|X|, B).
-There |X| − α/b ~ Exp(1) by memorylessness, and the mass at ±B is exp(−B/b)/exp(−α/b). A rated cell is b·X plus its
-residual, as in the dense matrix. All values are on the grid of b (`privacy.grid`). So the rounded value is compared
-with α, and V is compared with slightly more than exp(−α/b).
+The law is that of the dense method. A blank cell has the value clamp(b·X), where X ~ Laplace(1) is independent of all
+other cells. It survives iff |clamp(b·X)| > α. For α < B this means |X| > α/b, or V < exp(−α/b). Cells with V at or
+above exp(−α/b) are skipped before the logarithm is taken. That drops exactly the cells that the dense method drops,
+each with probability 1 − exp(−α/b), independently. The value of a survivor is sign·min(b·|X|, B). There |X| − α/b ~
+Exp(1) by memorylessness, and the mass at ±B is exp(−B/b)/exp(−α/b). A rated cell is b·X plus its residual, as in the
+dense matrix. Because all values are on the grid of b (`privacy.grid`), the rounded value is compared with α, and V
+with slightly more than exp(−α/b).
 
-The noise of a cell follows from the cell's number. Drawing a count of survivors and random places for them would not
-do. The noise of a cell must not depend on the other ε of the grid: larger ε see the same X and keep fewer cells. It
-must also be the same in every epoch without being stored. Nothing of size users × items is ever in memory.
+The noise of a cell follows from the cell's number, because it must not depend on the other ε of the grid (larger ε
+see the same X and keep fewer cells), and must be the same in every epoch without being stored; a drawn count of
+survivors, in random places, would do neither. Nothing of size users × items is ever in memory.
 """
 
 import math
@@ -72,11 +72,8 @@ def draw_survivors(key, first, rating, cut, places, uniform, noise):
 
 
 def skipped_above(threshold: float, scale: float) -> float:
-    """Returns the V from which on a blank cell is skipped: slightly above exp(−α/b).
-
-    So only the test in the lanes, of the value on the grid, decides whether a cell survives. It makes no difference
-    which larger scales share its group.
-    """
+    """The V from which on a blank cell is skipped: slightly above exp(−α/b), so that only the test in the lanes, of
+    the value on the grid, decides whether a cell survives, whichever larger scales share its group."""
     return (1 + CUT_SLACK) * math.exp(-threshold / scale) if scale > 0 else 0.0
 
 
@@ -89,7 +86,8 @@ def _plain_descend_survivors(
     shifts: Longs,
     samples: Sequence[NDArray[np.uint16]] | None = None,
 ) -> None:
-    """The plain twin of `descend_survivors`. It measures all cells: the clamped residual, or 0 without a rating."""
+    """The Python reference of `descend_survivors`, which measures all cells: the clamped residual, 0 without a
+    rating."""
     n_users, n_items = train.n_users, train.n_items
     residuals = np.zeros((n_users, n_items, group.lanes))
     rated = group.residuals(train.users, train.items, train.values, sgd.bound)

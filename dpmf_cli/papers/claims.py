@@ -36,7 +36,7 @@ class Exhibit(StrictModel):
     """A table or figure of a paper, or one that this project adds.
 
     configs   the names of the experiments that measure it; a table takes a data set from the first that has it
-    neighbours   of a table of crossings, the neighbours of its printed cells; empty if no printed cells are known
+    neighbours   of a table of crossings, the neighbours of its printed values; empty if no printed values are known
     data      data sets of the catalog that it is made from, if it needs no experiment
     file      one of the paper's outputs, if it needs neither; `command` makes it
     """
@@ -141,21 +141,21 @@ class PaperFindings(StrictModel):
 
 @cache
 def paper(key: str) -> PaperFindings:
-    """Returns the findings about one paper, by its key ("friedman2016"). Raises `DpmfError` for an unknown paper."""
+    """The findings about one paper, by its key ("friedman2016"). Raises `DpmfError` for an unknown paper."""
     return PaperFindings.model_validate(paper_file(key))
 
 
 def all_papers() -> dict[str, PaperFindings]:
-    """Returns every paper by its key, in the order of the years."""
+    """Every paper by its key, in the order of the years."""
     return {key: paper(key) for key in sorted(papers(), key=lambda key: (key[-4:], key))}
 
 
 def is_held_against_tables(name: str) -> bool:
-    """Returns whether an experiment of that name reproduces a printed table of baselines or crossings.
+    """Whether an experiment of that name reproduces a printed table of baselines or crossings.
 
     A reduction counts as the experiment that it reduces. All such tables are Friedman et al.'s. Any other experiment
-    on the same data, for example another paper's, has a setup that differs from the printed one. So has an experiment
-    taken to another data set: its parameters are those printed for its own data set.
+    on the same data, for example another paper's, has a setup that differs from the printed one, as has an experiment
+    taken to another data set, whose parameters are those printed for its own.
     """
     tables = (each for each in paper("friedman2016").exhibits if each.kind in ("baselines", "crossings"))
     return is_on_own_data(name) and any(whole_name(name) in table.configs for table in tables)
@@ -221,12 +221,12 @@ COMPARISONS = {
 
 
 def parts() -> Mapping[str, Part]:
-    """Returns each part by its key, in the order of running."""
+    """Each part by its key, in the order of running."""
     return {**all_papers(), **COMPARISONS}
 
 
 def parts_named(what: str) -> tuple[Part, ...]:
-    """Returns one part by its key, or `all` of them. Raises DpmfError for anything else."""
+    """One part by its key, or `all` of them. Raises DpmfError for anything else."""
     known = parts()
     if what == "all":
         return tuple(known.values())

@@ -56,7 +56,7 @@ class Evidence:
     proofs: Mapping[str, Proof] = field(default_factory=dict)
 
     def of_fold(self, fold: int) -> "Evidence":
-        """Returns the evidence on one fold alone, of the experiments that have it."""
+        """The evidence on one fold alone, of the experiments that have it."""
         found = {
             data: {name: each.of_folds([fold]) for name, each in under.items() if fold < each.folds}
             for data, under in self.found.items()
@@ -64,36 +64,35 @@ class Evidence:
         return replace(self, found=found)
 
     def named(self, pattern: str) -> str:
-        """Returns the name of a config for this data set: "zhang_fig2_{}" is "zhang_fig2_ml1m" on ML-1M."""
+        """The name of a config for this data set: "zhang_fig2_{}" is "zhang_fig2_ml1m" on ML-1M."""
         written = IN_NAMES.get(self.data) or self.data.replace("ml-", "ml").replace("-", "_")
         return pattern.format(written)
 
     def was_run(self, name: str) -> bool:
-        """Whether there are results of a config for this data set."""
         return name in self.found.get(self.data, {})
 
     def experiment(self, name: str) -> Experiment:
-        """Returns the experiment of a config. Raises MissingEvidence if the config was not run."""
+        """The experiment of a config. Raises MissingEvidence if the config was not run."""
         try:
             return self.found[self.data][name]
         except KeyError:
             raise MissingEvidence(f"{name} on {self.data}") from None
 
     def proof(self, entry: str) -> Proof:
-        """Returns the proof of an algorithm. Raises MissingEvidence if the algorithm was not audited."""
+        """The proof of an algorithm. Raises MissingEvidence if the algorithm was not audited."""
         if entry not in self.proofs:
             raise MissingEvidence(entry)
         return self.proofs[entry]
 
     def curve(self, name: str, label: str) -> Measured:
-        """Returns the first complete curve with that label, or with an algorithm of that key."""
+        """The first complete curve with that label, or with an algorithm of that key."""
         curves = self.experiment(name).curves
         return _only(
             name, (c for c in curves if label in (c.label, c.algorithm) and crossings.is_complete(c))
         )
 
     def best(self, name: str, algorithm: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns (E,) the ε of an experiment, and (E,) the lowest mean RMSE of the algorithm's curves at each ε.
+        """(E,) the ε of an experiment, and (E,) the lowest mean RMSE of the algorithm's curves at each ε.
 
         Raises MissingEvidence unless all of these curves are complete.
         """
@@ -104,7 +103,7 @@ class Evidence:
         return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
 
     def baseline(self, name: str, key: str) -> float:
-        """Returns the mean RMSE of a complete baseline."""
+        """The mean RMSE of a complete baseline."""
         baselines = self.experiment(name).baselines
         found = _only(
             name, (b for b in baselines if key in (b.label, b.algorithm) and crossings.is_complete(b))
@@ -112,7 +111,7 @@ class Evidence:
         return float(found.mean()[0])
 
     def line(self, name: str, line: str) -> list[tuple[float, Measured]]:
-        """Returns the points of a sweep, (value, what was measured), ascending. At least two, and all complete."""
+        """The points of a sweep, (value, what was measured), ascending: at least two, and all complete."""
         experiment = self.experiment(name)
         points = [
             (each.swept[1], each)
@@ -124,18 +123,20 @@ class Evidence:
         return sorted(points, key=lambda point: point[0])
 
     def crossing(self, name: str, label: str, baseline: str) -> float:
-        """Returns the ε at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
-        cell = self.cell(name, label, baseline)
-        if cell.status == crossings.Status.NOT_REACHED:
+        """The ε at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
+        found = self.crossed(name, label, baseline)
+        if found.status == crossings.Status.NOT_REACHED:
             return math.inf
-        if cell.status in (crossings.Status.BELOW_GRID, crossings.Status.NO_EPSILON):
+        if found.status in (crossings.Status.BELOW_GRID, crossings.Status.NO_EPSILON):
             return 0.0
-        if cell.reproduced is None:
+        if found.reproduced is None:
             raise MissingEvidence(name)
-        return cell.reproduced
+        return found.reproduced
 
-    def cell(self, name: str, label: str, baseline: str, printed: float | None = None) -> crossings.Crossing:
-        """Returns the crossing of a curve with a baseline, beside a printed ε."""
+    def crossed(
+        self, name: str, label: str, baseline: str, printed: float | None = None
+    ) -> crossings.Crossing:
+        """The crossing of a curve with a baseline, beside a printed ε."""
         experiment, curve = self.experiment(name), self.curve(name, label)
         targets = {crossings.target_name(each): each for each in crossings.crossing_targets(experiment)}
         if baseline not in targets:

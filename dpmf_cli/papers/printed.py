@@ -1,4 +1,4 @@
-"""The figures that the five papers print, as data. Results are compared with them.
+"""The figures that the five papers print, as data with which results are compared.
 
 There is one YAML file per paper, named by the paper's key. Its figures are under `printed`; `claims` reads the rest.
 """
@@ -19,7 +19,7 @@ CROSSING_TABLES = {"bounded": "table4", "unbounded": "table5"}
 
 @dataclass(frozen=True)
 class PrintedCrossing:
-    """One cell of tables 4 and 5: the total ε at which a curve meets a baseline.
+    """One value of tables 4 and 5: the total ε at which a curve meets a baseline.
 
     `epsilon` is None where the paper prints a dash (input perturbation did not fit in the authors' machine).
     """
@@ -33,17 +33,15 @@ class PrintedCrossing:
 
 @cache
 def papers() -> tuple[str, ...]:
-    """Returns the keys of the papers, sorted."""
+    """The keys of the papers, sorted."""
     files = resources.files("dpmf_cli.papers").iterdir()
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 
 
 @cache
 def paper_file(key: str) -> dict[str, Any]:
-    """Returns the complete file of one paper, by its key ("friedman2016"). It is read once and must not be changed.
-
-    Raises `DpmfError` for an unknown paper.
-    """
+    """The complete file of one paper, by its key ("friedman2016"), which is read once and must not be changed. Raises
+    `DpmfError` for an unknown paper."""
     if key not in papers():
         raise DpmfError(f'no paper "{key}"{did_you_mean(key, papers())}')
     text = (resources.files("dpmf_cli.papers") / f"{key}.yaml").read_text(encoding="utf-8")
@@ -52,7 +50,7 @@ def paper_file(key: str) -> dict[str, Any]:
 
 
 def load(key: str) -> dict[str, Any]:
-    """Returns all printed figures of one paper, e.g. `load("friedman2016")["table2"]["ml-100k"]["users"]`.
+    """All printed figures of one paper, e.g. `load("friedman2016")["table2"]["ml-100k"]["users"]`.
 
     They are read once and must not be changed. Raises `DpmfError` for an unknown paper.
     """
@@ -61,11 +59,11 @@ def load(key: str) -> dict[str, Any]:
 
 
 def printed_crossings() -> Iterator[PrintedCrossing]:
-    """Yields every cell of Friedman et al.'s tables 4 (bounded) and 5 (unbounded), including the dashes."""
+    """Yields every value of Friedman et al.'s tables 4 (bounded) and 5 (unbounded), including the dashes."""
     for neighbours, table in CROSSING_TABLES.items():
         for algorithm, baselines in load("friedman2016")[table].items():
-            for baseline, cells in baselines.items():
-                for dataset, value in cells.items():
+            for baseline, values in baselines.items():
+                for dataset, value in values.items():
                     epsilon = None if value is None else float(value)
                     yield PrintedCrossing(dataset, neighbours, algorithm, baseline, epsilon)
 
@@ -79,34 +77,34 @@ def crossings_in_words() -> Iterator[PrintedCrossing]:
 
 
 @cache
-def _crossing_cells() -> dict[tuple[str, str, str, str], float | None]:
+def _crossings_by_place() -> dict[tuple[str, str, str, str], float | None]:
     both = (*crossings_in_words(), *printed_crossings())  # the tables' where both have one
-    return {(cell.dataset, cell.neighbours, cell.algorithm, cell.baseline): cell.epsilon for cell in both}
+    return {(of.dataset, of.neighbours, of.algorithm, of.baseline): of.epsilon for of in both}
 
 
 def printed_crossing(dataset: str, neighbours: str, algorithm: str, baseline: str) -> float | None:
-    """Returns the printed total ε of one cell ("ml-100k", "bounded", "pge", "IA"); None if none is printed."""
-    return _crossing_cells().get((dataset, neighbours, algorithm, baseline))
+    """The total ε that is printed for ("ml-100k", "bounded", "pge", "IA"); None if none is."""
+    return _crossings_by_place().get((dataset, neighbours, algorithm, baseline))
 
 
-def printed_reason(table: str, *cell: str) -> str:
-    """Returns why a cell of Friedman et al.'s tables differs from what is measured; "" if no reason is known.
+def printed_reason(table: str, *keys: str) -> str:
+    """Why a value of Friedman et al.'s tables differs from what is measured; "" if no reason is known.
 
-    The keys are those that lead to the cell in its table: `printed_reason("table2", "ml-1m", "items")`.
+    `keys` lead to the value in its table: `printed_reason("table2", "ml-1m", "items")`.
     """
     found = load("friedman2016").get(f"{table}_reasons", {})
-    for key in cell:
+    for key in keys:
         found = found.get(key, {})
     return found or ""
 
 
 def printed_baseline(dataset: str, baseline: str) -> float | None:
-    """Returns the RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None if it prints none."""
+    """The RMSE that Friedman et al.'s table 3 prints ("ml-100k", "GE"); None if it prints none."""
     value = load("friedman2016")["table3"].get(dataset, {}).get(baseline)
     return None if value is None else float(value)
 
 
 def printed_statistics(dataset: str) -> dict[str, float] | None:
-    """Returns the row of Friedman et al.'s table 2 for a data set ("ml-100k"); None if it has none."""
+    """The row of Friedman et al.'s table 2 for a data set ("ml-100k"); None if it has none."""
     row: dict[str, float] | None = load("friedman2016")["table2"].get(dataset)
     return row

@@ -24,7 +24,7 @@ Rounded = Annotated[float, AfterValidator(lambda value: float(f"{value:.6g}"))]
 """Logarithms of NumPy differ between processors in the last digits."""
 
 
-class Cell(StrictModel):
+class PrintedValue(StrictModel):
     """A printed figure beside the measured one.
 
     measured   None for a crossing that is not on the grid
@@ -37,7 +37,7 @@ class Cell(StrictModel):
     off: Rounded
 
     @classmethod
-    def of(cls, printed: float, measured: float, tolerance: float) -> "Cell":
+    def of(cls, printed: float, measured: float, tolerance: float) -> "PrintedValue":
         gap = measured - printed
         return cls(printed=printed, measured=measured, gap=gap, off=abs(gap) / tolerance)
 
@@ -68,7 +68,7 @@ class Tried(StrictModel):
     """One setting that was tried.
 
     margins   for each inequality of the record its margins: on all folds together, then on each fold
-    off       by the name of a printed cell, how far off it is
+    off       by the name of a printed value, how far off it is
     """
 
     setting: Setting
@@ -84,7 +84,7 @@ class Explored(StrictModel):
     configs    the names of the configs that were run
     open       by the name of each choice, the names of its values, in the order of a setting's numbers
     sets       the digest of what these choices set, of the rules, and of what is printed
-    printed    the printed cells of this data set, by name, with what the shipped setting has on all folds
+    printed    the printed values of this data set, by name, with what the shipped setting has on all folds
     """
 
     title: str
@@ -96,12 +96,12 @@ class Explored(StrictModel):
     configs: tuple[str, ...]
     open: dict[str, tuple[str, ...]]
     sets: str = ""
-    printed: dict[str, Cell]
+    printed: dict[str, PrintedValue]
     atoms: tuple[Inequality, ...]
     tried: tuple[Tried, ...]
 
     def values(self, setting: Setting) -> dict[str, str]:
-        """Returns by the name of each choice the name of its value."""
+        """By the name of each choice the name of its value."""
         return {name: values[at] for (name, values), at in zip(self.open.items(), setting, strict=True)}
 
 
@@ -131,7 +131,7 @@ def path_of(folder: Path, key: str) -> Path:
 
 
 def read_record(path: Path) -> Record | None:
-    """Reads a record; None if there is no file. Raises DpmfError for a file that is not a record."""
+    """The record in a file; None if there is no file. Raises DpmfError for a file that is not a record."""
     try:
         return Record.model_validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def read_record(path: Path) -> Record | None:
 
 
 def text_of(record: Record) -> str:
-    """Returns a record as JSON, with one inequality and one setting per line, so that changes can be read."""
+    """A record as JSON, with one inequality and one setting per line, so that changes can be read."""
     data = record.model_dump(mode="json")
     rows = {}
     for key, found in data["data"].items():

@@ -85,17 +85,17 @@ class Space(StrictModel):
         return self
 
     def on(self, data: str) -> OnData:
-        """Returns what is run on a data set. Raises DpmfError for a data set that the space does not have."""
+        """What is run on a data set. Raises DpmfError for a data set that the space does not have."""
         if data not in self.data:
             raise DpmfError(f'this paper is not explored on "{data}"{did_you_mean(data, self.data)}')
         return self.data[data]
 
     def named(self, setting: Setting) -> dict[str, str]:
-        """Returns by the name of each choice the name of its value."""
+        """By the name of each choice the name of its value."""
         return {choice.name: choice.values[at].name for choice, at in zip(self.open, setting, strict=True)}
 
     def settings(self, count: int, *name: str | int) -> list[Setting]:
-        """Returns all settings if they are at most `count`; else the shipped one, those of `also`, and a sample.
+        """All settings if they are at most `count`; else the shipped one, those of `also`, and a sample.
 
         The sample is a Latin hypercube: of each choice, every value is in as many settings as any other, give or take
         one. Its randomness is a function of `name`.
@@ -109,14 +109,14 @@ class Space(StrictModel):
         return list(dict.fromkeys([(0,) * len(sizes), *map(self._setting, self.also), *sampled]))
 
     def _setting(self, named: dict[str, str]) -> Setting:
-        """Returns the setting with these values; the other choices have the shipped values."""
+        """The setting with these values; the other choices have the shipped values."""
         values = {choice.name: [value.name for value in choice.values] for choice in self.open}
         return tuple(names.index(named.get(name, names[0])) for name, names in values.items())
 
 
 @cache
 def space(key: str) -> Space:
-    """Returns the space of a paper, by the paper's key. Raises `DpmfError` for a paper that has none."""
+    """The space of a paper, by the paper's key. Raises `DpmfError` for a paper that has none."""
     if key not in explored():
         raise DpmfError(f'there is no paper "{key}" to explore{did_you_mean(key, explored())}')
     file = resources.files("dpmf_cli.papers.spaces") / f"{key}.yaml"
@@ -124,7 +124,7 @@ def space(key: str) -> Space:
 
 
 def space_of(data: Any, file: str) -> Space:
-    """Returns the space that a file holds. Raises `DpmfError`, which names the file, if `data` are no space."""
+    """The space that a file holds. Raises `DpmfError`, which names the file, if `data` are no space."""
     try:
         return Space.model_validate({**data, "file": file})
     except ValidationError as error:
@@ -135,13 +135,13 @@ def space_of(data: Any, file: str) -> Space:
 
 @cache
 def explored() -> tuple[str, ...]:
-    """Returns the keys of the papers that have a space, sorted."""
+    """The keys of the papers that have a space, sorted."""
     files = {file.name for file in resources.files("dpmf_cli.papers.spaces").iterdir()}
     return tuple(key for key in papers() if f"{key}.yaml" in files)
 
 
 def halves(folds: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Returns the folds to choose by and the folds to test by. A single fold is both."""
+    """The folds to choose by and the folds to test by. A single fold is both."""
     if folds == 1:
         return range(1), range(1)
     middle = int(folds * SHARE)

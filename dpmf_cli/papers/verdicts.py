@@ -75,7 +75,7 @@ class Judged:
 
 
 def of_theorem(found: Proved | None) -> Judged:
-    """Returns the verdict on a theorem. If no replay contradicts it and nothing proves it, it is undecided."""
+    """The verdict on a theorem. If no replay contradicts it and nothing proves it, it is undecided."""
     if found is None:
         return Judged("no data")
     if not found.held:
@@ -86,7 +86,7 @@ def of_theorem(found: Proved | None) -> Judged:
 
 
 def judged(explored: Explored, claim: str) -> list[Judged]:
-    """Returns the verdicts on a claim's atoms on one data set, in the order of its rule."""
+    """The verdicts on a claim's atoms on one data set, in the order of its rule."""
     places: dict[str, list[int]] = {}
     for at, atom in enumerate(explored.atoms):
         if atom.claim == claim:
@@ -95,7 +95,7 @@ def judged(explored: Explored, claim: str) -> list[Judged]:
 
 
 def _judged(explored: Explored, places: Sequence[int]) -> Judged:
-    """Returns the verdict on one atom, which has a place in the record for each reading."""
+    """The verdict on one atom, which has a place in the record for each reading."""
     atoms = [explored.atoms[at] for at in places]
     tables = [np.array([each.margins[at] for each in explored.tried], float) for at in places]
     states = np.array(
@@ -167,7 +167,7 @@ def states_of(margins: Values, limit: Values | float) -> States:
 
 
 def prior_of(shipped: Sequence[float | None]) -> float:
-    """Returns the variance of the shipped setting's margins over folds; NaN if fewer than two are bounded."""
+    """The variance of the shipped setting's margins over folds; NaN if fewer than two are bounded."""
     known = np.array([each for each in shipped if each is not None and abs(each) < UNBOUNDED])
     return float(known.var(ddof=1)) if len(known) > 1 else math.nan
 
@@ -177,7 +177,6 @@ UNBOUNDED = 1e6
 
 
 def word_of(states: States) -> Word:
-    """Returns the verdict of settings."""
     plus, minus, close = (int((states == state).sum()) for state in (1, -1, 0))
     known = plus + minus + close
     if not known or 2 * known < len(states):
@@ -190,7 +189,7 @@ def word_of(states: States) -> Word:
 
 
 def _of_chosen(explored: Explored, atoms: Sequence[Inequality]) -> tuple[Word, float, str]:
-    """Returns the verdict of the best settings for each ε, how often other settings would turn it, and why."""
+    """The verdict of the best settings for each ε, how often other settings would turn it, and why."""
     found, resampled = [], []
     for atom in atoms:
         pair = np.array([atom.chosen], float)
@@ -208,15 +207,11 @@ def _of_chosen(explored: Explored, atoms: Sequence[Inequality]) -> tuple[Word, f
 
 
 def _joint(words: Sequence[Word]) -> Word:
-    """Returns the verdict of several readings."""
     return words[0] if len(set(words)) == 1 else "depends"
 
 
 def _decided_by(explored: Explored, atoms: Sequence[Inequality], states: States) -> str:
-    """Says which choice explains most of whether settings are + or −, and how often each of its values is +.
-
-    A reading is a choice.
-    """
+    """Which choice or reading explains most of whether settings are + or −, and how often each of its values is +."""
     names = dict(explored.open)
     if len(atoms) > 1:
         names["reading"] = tuple(atom.reading for atom in atoms)
@@ -236,10 +231,10 @@ def _decided_by(explored: Explored, atoms: Sequence[Inequality], states: States)
 
 
 def moved_by(open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting, float]]) -> str | None:
-    """Returns the choice that explains most of a number's variance over the settings; None if none is notable.
+    """The choice that explains most of a number's variance over the settings; None if none is notable.
 
     What a choice explains excludes what so many groups would explain by chance (ε² of the analysis of variance). It
-    must be `NOTABLE`, and chance must rarely make one as large among so many choices (F test, at `CHANCE` over their
+    must be `NOTABLE`, and as large by chance only rarely among so many choices (F test, at `CHANCE` over their
     number).
     """
     y = np.array([value for _, value in values])

@@ -1,10 +1,10 @@
-"""Accounting: what steps of Gaussian noise cost together, and what a step costs that looks at a random sample.
+"""What steps of Gaussian noise cost together, and what a step costs that looks at a random sample.
 
 N(0, σ²) noise on a measurement of L2 sensitivity Δ is μ-GDP with μ = Δ/σ (Dong, Roth, Su 2022, "Gaussian differential
 privacy", theorem 1). Steps that are μ_i-GDP compose to √(Σμ_i²)-GDP, even if each is chosen after seeing the results
-of the steps before it (corollary 3.3). This is exact: the composition provides what one Gaussian mechanism of that μ
-provides, no more and no less. In zCDP terms ρ_i = μ_i²/2. `dp_accounting` converts between μ and (ε, δ) by Balle and
-Wang 2018, theorem 8.
+of the steps before it (corollary 3.3). This is exact, since the composition provides what one Gaussian mechanism of
+that μ provides. In zCDP terms ρ_i = μ_i²/2. `dp_accounting` converts between μ and (ε, δ) by Balle and Wang 2018,
+theorem 8.
 
 *Samples of the records.* Each record is in the sample with probability γ, independently of the others.
 
@@ -21,11 +21,11 @@ The exchanged case needs x ≤ e^ε too: *leaving the record out* must move the 
 may. This holds where contributions are clipped to [−c, c] and Δ = 2c. It does not hold for sums of ratings within
 [1, 5] and Δ = 4.
 
-*Gaussian steps.* The composition of sampled Gaussian steps has no closed form. `dp_accounting` computes it by privacy
-loss distributions, and rounds them pessimistically. The sample is of *users*, each of whom adds a vector of L2 norm c
-at most. A user who is present or absent moves the sum by c. A user whose ratings change moves it by 2c, from a point
-of the ball of radius c to the opposite point. This is dp_accounting's REPLACE_ONE, under which an unsampled Gaussian
-step moves by 2c as well.
+*Gaussian steps.* The composition of sampled Gaussian steps has no closed form, so `dp_accounting` computes it by
+privacy loss distributions, which it rounds pessimistically. The sample is of *users*, each of whom adds a vector of
+L2 norm c at most. A user who is present or absent moves the sum by c. A user whose ratings change moves it by 2c,
+from a point of the ball of radius c to the opposite point. This is dp_accounting's REPLACE_ONE, under which an
+unsampled Gaussian step moves by 2c as well.
 """
 
 import math
@@ -60,7 +60,7 @@ nothing, since one in a hundred may then be revealed."""
 
 @lru_cache(maxsize=4096)
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """Returns the least ε ≥ 0 for which one Gaussian mechanism with Δ/σ = `mu` is (ε, `delta`)-DP."""
+    """The least ε ≥ 0 for which one Gaussian mechanism with Δ/σ = `mu` is (ε, `delta`)-DP."""
     from dp_accounting import get_epsilon_gaussian  # this import takes more than a second
 
     if mu == 0:
@@ -71,10 +71,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def mu_of_epsilon(epsilon: float, delta: float) -> float:
-    """Returns the largest Δ/σ for which one Gaussian mechanism is (`epsilon`, `delta`)-DP.
-
-    It is the inverse of `epsilon_of_mu`.
-    """
+    """The largest Δ/σ for which one Gaussian mechanism is (`epsilon`, `delta`)-DP: the inverse of `epsilon_of_mu`."""
     from dp_accounting import get_sigma_gaussian
 
     if math.isinf(epsilon):
@@ -84,7 +81,7 @@ def mu_of_epsilon(epsilon: float, delta: float) -> float:
 
 
 def epsilons_of_mus(mus: Doubles, delta: float) -> Doubles:
-    """Returns (E,) `epsilon_of_mu` of each of `mus`."""
+    """(E,) `epsilon_of_mu` of each of `mus`."""
     return np.array([epsilon_of_mu(float(mu), delta) for mu in mus])
 
 
@@ -111,7 +108,7 @@ LEAST_MULTIPLIER = 0.05
 
 
 def amplified(epsilon: ArrayLike, rate: float) -> Doubles:
-    """Returns ln(1 + γ(e^ε − 1)): the ε of an `epsilon`-DP step that runs on a sample, with γ = `rate`."""
+    """ln(1 + γ(e^ε − 1)): the ε of an `epsilon`-DP step that runs on a sample, with γ = `rate`."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
     _refuse_rate(rate)
     # For ε > 1: ε + ln(γ + (1 − γ)e^−ε), which cannot overflow. Otherwise the formula itself, which loses no digits.
@@ -121,7 +118,7 @@ def amplified(epsilon: ArrayLike, rate: float) -> Doubles:
 
 
 def before_sampling(epsilon: ArrayLike, rate: float) -> Doubles:
-    """Returns ln(1 + (e^ε − 1)/γ), the inverse of `amplified`: the ε of a step that costs `epsilon` on a sample."""
+    """ln(1 + (e^ε − 1)/γ), the inverse of `amplified`: the ε of a step that costs `epsilon` on a sample."""
     epsilon = np.asarray(epsilon, dtype=np.float64)
     _refuse_rate(rate)
     large = epsilon - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-epsilon))
@@ -130,11 +127,8 @@ def before_sampling(epsilon: ArrayLike, rate: float) -> Doubles:
 
 
 def moves(neighbours: Neighbours) -> int:
-    """Returns how far a user's contribution can move, in units of the bound on its norm.
-
-    It is 1 if the contribution is present or absent, and 2 if it is exchanged. One rating more or less exchanges its
-    user's contribution, and so does another value of a rating.
-    """
+    """How far a user's contribution can move, in units of the bound on its norm: 1 if it is present or absent, and 2
+    if it is exchanged, as by one rating more or less, or by another value of a rating."""
     if neighbours is Neighbours.LOCAL:
         raise ValueError("sampled steps are not for the local model")
     return 1 if neighbours is Neighbours.USER else 2
@@ -154,23 +148,22 @@ class SampledSteps:
     repetitions: int
 
     def epsilons(self, delta: float, neighbours: Neighbours) -> Doubles:
-        """Returns (E,) the ε of these steps alone."""
+        """(E,) the ε of these steps alone."""
         if self.rate == 1:
             return epsilons_of_mus(self.mu(neighbours), delta)
         return composed_epsilons((self,), np.zeros_like(self.multiplier), delta, neighbours)
 
     def mu(self, neighbours: Neighbours) -> Doubles:
-        """Returns (E,) Δ/σ of all steps together as if each looked at all users: exact at rate 1."""
+        """(E,) Δ/σ of all steps together as if each looked at all users: exact at rate 1."""
         with np.errstate(divide="ignore"):
             return math.sqrt(self.repetitions) * moves(neighbours) / self.multiplier
 
     @property
     def mechanism(self) -> str:
-        """The name of these steps in a ledger."""
         return f"Gaussian × {self.repetitions}" + (f", of a part {self.rate:g}" if self.rate < 1 else "")
 
     def record(self) -> dict[str, Any]:
-        """Returns the steps as plain data for a result file."""
+        """The steps as plain data for a result file."""
         multiplier = self.multiplier.tolist()
         return {"rate": self.rate, "repetitions": self.repetitions, "multiplier": multiplier}
 
@@ -178,7 +171,7 @@ class SampledSteps:
 def composed_epsilons(
     steps: tuple[SampledSteps, ...], mu: Doubles, delta: float, neighbours: Neighbours
 ) -> Doubles:
-    """Returns (E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
+    """(E,) the ε of sampled steps composed with Gaussian steps on all users, whose total Δ/σ is `mu` (E,)."""
     found = []
     for lane, others in enumerate(mu.tolist()):
         sampled = tuple((float(step.multiplier[lane]), step.rate, step.repetitions) for step in steps)
@@ -190,11 +183,11 @@ def composed_epsilons(
 def _composed_epsilon(
     steps: tuple[tuple[float, float, int], ...], mu: float, delta: float, neighbours: Neighbours
 ) -> float:
-    """Returns the ε of `composed_epsilons` for one lane; each step is (multiplier, rate, repetitions).
+    """The ε of `composed_epsilons` for one ε of the grid; each step is (multiplier, rate, repetitions).
 
-    Any interval gives a bound, but K steps round K times. So the interval is made finer until rounding no longer
-    shows. The first interval suits the ε without sampling, which may be a thousand times the result. That ε is a
-    bound as well, and the smaller one where rounding outweighs what sampling gains.
+    Any interval gives a bound, but because K steps round K times, the interval is made finer until rounding no longer
+    shows. The first interval suits the ε without sampling, which may be a thousand times the result, but is a bound
+    as well, and the smaller one where rounding outweighs what sampling gains.
     """
     times = moves(neighbours)
     if math.isinf(mu) or delta < LEAST_CERTIFIED_DELTA or any(multiplier == 0 for multiplier, _, _ in steps):
@@ -240,7 +233,7 @@ def noise_multipliers(
     neighbours: Neighbours,
     beside: Doubles | None = None,
 ) -> Doubles:
-    """Returns (E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
+    """(E,) the least σ/c for which `steps` sampled Gaussian steps are (ε, δ)-DP; 0 where ε = inf.
 
     c bounds the L2 norm of a user's contribution, under any `neighbours`. At rate 1 the result is exact. Otherwise
     the accountant certifies it, and it is at most `EXCESS` above the least that the accountant certifies.
@@ -258,7 +251,7 @@ def noise_multipliers(
 def _noise_multiplier(
     epsilon: float, delta: float, rate: float, steps: int, neighbours: Neighbours, beside: float
 ) -> float:
-    """Returns a multiplier, not below the least, at most `EXCESS` above it or below 3·`LEAST_MULTIPLIER`."""
+    """A multiplier, not below the least, at most `EXCESS` above it or below 3·`LEAST_MULTIPLIER`."""
     from scipy.optimize import brentq
 
     if math.isinf(epsilon):

@@ -2,8 +2,9 @@
 
 Cov = Σ_u w_u r̂_u r̂_uᵀ and Wgt = Σ_u w_u e_u e_uᵀ. Here c_u is the user's number of ratings, w_u is 1/c_u for L1 and
 1/√c_u for L2, and r̂ are residuals clamped to [−B, B]. Both matrices are symmetric and are released as triangles,
-each unordered pair of items once. The paper counts the ordered pairs. tests/privacy/test_covariance_sensitivity.py
-searches for neighbours that exceed these sensitivities, and shows neighbours that exceed the paper's.
+with each unordered pair of items once, whereas the paper counts the ordered pairs.
+tests/privacy/test_covariance_sensitivity.py searches for neighbours that exceed these sensitivities, and shows
+neighbours that exceed the paper's.
 """
 
 import math
@@ -51,7 +52,7 @@ def published_covariance_matrix(clamp: float, neighbours: Neighbours) -> Sensiti
 
 
 def residual_range(scale: Scale) -> float:
-    """Returns α: how far apart two item-centred ratings r − MAvg_i can be, if MAvg is released and within the scale.
+    """α: how far apart two item-centred ratings r − MAvg_i can be, if MAvg is released and within the scale.
 
     It is (r_max − r_min) + (max MAvg − min MAvg) ≤ 2(r_max − r_min). The paper takes r_max − r_min, which forgets
     that the averages of two items differ (theorem 4: "for the Netflix Prize data set α = 4").
@@ -62,10 +63,10 @@ def residual_range(scale: Scale) -> float:
 def own_centred_triangle(clamp: float, alpha: float, beta_p: float, norm: int) -> Sensitivity:
     """Cov's triangle where the user's mean is subtracted but not released. One rating more or less.
 
-    The mean is r̄_u = (Σ_i x_i + β_p·G)/(c_u + β_p). It is shrunk towards G. The item-centred ratings x_i and G lie
-    in an interval of width α. A rating x added to c others moves r̄_u by
-    |x − r̄_u|/(c + 1 + β_p) ≤ d = α/(c + 1 + β_p) (theorem 4). Clamping is 1-Lipschitz, so each old residual moves
-    from r_i to s_i = r_i + δ_i by at most min(d, 2B). w_a and w_b are the weights for c and for c + 1 ratings.
+    The mean is r̄_u = (Σ_i x_i + β_p·G)/(c_u + β_p). It is shrunk to G, and the item-centred ratings x_i and G lie in
+    an interval of width α. A rating x added to c others moves r̄_u by |x − r̄_u|/(c + 1 + β_p) ≤ d = α/(c + 1 + β_p)
+    (theorem 4). Clamping is 1-Lipschitz, so each old residual moves from r_i to s_i = r_i + δ_i by at most min(d,
+    2B). w_a and w_b are the weights for c and for c + 1 ratings.
 
     L1, w = 1/c.   Σ_{i≤j} |w_b·s_i·s_j − w_a·r_i·r_j| ≤ w_b·Σ_{i≤j} B(|δ_i| + |δ_j|) + (w_a − w_b)·B²·c(c + 1)/2
                    = B·d·c + B²/2. The c + 1 products with the new residual are B² at most, together. The total is
@@ -90,7 +91,7 @@ def own_centred_triangle(clamp: float, alpha: float, beta_p: float, norm: int) -
 
 
 def _triangle_l2(clamp: float, alpha: float, beta_p: float, c: int) -> float:
-    """Returns the L2 bound of `own_centred_triangle` for a user with c other ratings."""
+    """The L2 bound of `own_centred_triangle` for a user with c other ratings."""
     if c == 0:
         return clamp**2
     before, after = 1 / math.sqrt(c), 1 / math.sqrt(c + 1)
@@ -101,7 +102,7 @@ def _triangle_l2(clamp: float, alpha: float, beta_p: float, c: int) -> float:
 
 
 def _triangle_l2_beyond(clamp: float, alpha: float, beta_p: float, c: int) -> float:
-    """Returns a bound for all users with c other ratings or more.
+    """A bound for all users with c other ratings or more.
 
     c/(√(c + 1)·(c + 1 + β_p)) ≤ √c/(c + β_p + 1) ≤ 1/(2√(β_p + 1)), and the rest of X and Y falls with c.
     """
@@ -152,7 +153,7 @@ def user_triangle(clamp: float, norm: int) -> Sensitivity:
     """Cov's triangle (and Wgt's, B = 1) with each user's part divided once more by ‖e_u‖. One user more or less.
 
     The user's part is w_u²·r̂_u·r̂_uᵀ, with w_u² = 1/c_u² (L1) or 1/c_u (L2). L1: c(c + 1)/2 products of at most
-    B²/c². Their sum is B² at c = 1, and falls towards B²/2. L2: at most the norm of the complete matrix,
+    B²/c², whose sum is B² at c = 1, and falls to B²/2 as c grows. L2: at most the norm of the complete matrix,
     ‖r̂_u‖²/c_u ≤ B². Section 4.5: "the square of the norms of the vectors".
     """
     return Sensitivity(clamp**2, norm, Neighbours.USER, f"{PAPER}, section 4.5: covariance")

@@ -1,13 +1,14 @@
 """Grids: the numbers that a release may be, whatever the data.
 
-A program adds floats where a proof adds real numbers. The low bits of a float sum tell which numbers were added
-(Mironov 2012). So every release is rounded to the multiples of a grid g that follows from the noise's scale s alone:
+A program adds floats where a proof adds real numbers. Because the low bits of a float sum tell which numbers were
+added (Mironov 2012), every release is rounded to the multiples of a grid g that follows from the noise's scale s
+alone:
 
     g = 2^(⌊log₂ s⌋ − 10),   so that s/2048 < g ≤ s/1024
     the released number is g·rint((c + s·X)/g), for the clean number c and the unit noise X, in float64
 
 *Lemma.* Let Y = c + s·X in real arithmetic, where X has the density exp(−|x|)/2. Let the vectors c of two neighbours
-be Δ apart in L1, and differ in m coordinates. In real arithmetic rounding comes after the mechanism, and costs
+be Δ apart in L1, and differ in m coordinates. In real arithmetic rounding comes after the mechanism, and so costs
 nothing. A cell is the set of numbers that are rounded to one multiple of g: an interval of X that is wider than 2⁻¹¹.
 In the program the probability of a cell differs from the real one for three reasons:
 
@@ -37,8 +38,8 @@ ratings) the loss is larger by m·2⁻³⁵, which is 10⁻⁴ for three million
 
 *Lemma for solutions.* Suppose that the released numbers are the solution p(η) of a perturbed objective in a ball of
 radius R, and that the Hessians A ≥ wI of two neighbours differ. A grid for the noise would tell the neighbours apart,
-since p would lie on the lattice A⁻¹·g·Zᵈ. So the noise is not rounded, and p is put on the grid of R, h > 2⁻¹¹·R. The
-proof is about densities of p(η) in real arithmetic, and rounding comes after it. The program's p is off by δ. So the
+since p would lie on the lattice A⁻¹·g·Zᵈ. Instead p itself is put on the grid of R, h > 2⁻¹¹·R. The proof is about
+densities of p(η) in real arithmetic, and rounding comes after it. Because the program's p is off by δ, the
 probability of a cell lies between two real probabilities: of the cell less a border of δ, and of the cell plus a
 border of δ. Inside the ball, and where the density hardly changes within a cell, the logarithm of the probability is
 off by 4d·δ/h at most:
@@ -49,8 +50,8 @@ off by 4d·δ/h at most:
 
 The ridge that pays for the determinant has q²/w ≤ exp(share·ε) − 1. So at a small ε the loss is off by
 n·d³·2⁻³⁹·share·ε. For n = 10⁵, d = 10 and a share of 0.1 this is 2⁻¹⁵·ε, which is less than `MARGIN`·ε. A cell on the
-sphere may reach into the ball by less than its border. The probability of such cells is about d·δ/h. It is a δ that
-no margin pays for: 10⁻⁵·ε for these numbers at worst.
+sphere may reach into the ball by less than its border. The probability of such cells, about d·δ/h, is a δ that no
+margin pays for: 10⁻⁵·ε for these numbers at worst.
 """
 
 import numpy as np
@@ -68,12 +69,12 @@ FINEST = 2.0**-950
 
 
 def grid_of(scale: Doubles) -> Doubles:
-    """Returns (E,) the grid for noise of each `scale` (E,): a power of two."""
+    """(E,) the grid for noise of each `scale` (E,): a power of two."""
     _, exponent = np.frexp(scale)
     grid = np.ldexp(1.0, exponent - 1 - FINENESS)
     return np.asarray(np.where(scale > 0, np.maximum(grid, FINEST), FINEST))
 
 
 def on_grid(numbers: Doubles, grid: Doubles) -> Doubles:
-    """Returns (…, E) the multiples of `grid` (E,) nearest to `numbers` (…, E); ties go to the even one, −0 to 0."""
+    """(…, E) the multiples of `grid` (E,) nearest to `numbers` (…, E); ties go to the even one, −0 to 0."""
     return np.asarray(np.rint(numbers / grid) * grid + 0.0)

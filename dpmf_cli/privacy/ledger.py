@@ -59,7 +59,7 @@ class Entry:
         return self.mechanism.startswith("K-norm")
 
     def record(self) -> dict[str, Any]:
-        """Returns the entry as plain data for a result file."""
+        """The entry as plain data for a result file."""
         record = {
             "step": self.step,
             "mechanism": self.mechanism,
@@ -90,7 +90,7 @@ class Account:
     sampled: tuple[SampledSteps, ...] = ()
 
     def plus(self, pure: Epsilons, mu: Epsilons | None, sampled: SampledSteps | None) -> "Account":
-        """Returns the account with one step more: Gaussian if it has `mu`, else sampled if it is, else pure."""
+        """The account with one step more: Gaussian if it has `mu`, else sampled if it is, else pure."""
         if mu is not None:
             return replace(self, squares=mu**2 if self.squares is None else self.squares + mu**2)
         if sampled is not None:
@@ -98,7 +98,7 @@ class Account:
         return replace(self, pure=self.pure + pure)
 
     def total(self, delta: float, neighbours: Neighbours | None) -> Epsilons:
-        """Returns (E,) the ε of all steps together."""
+        """(E,) the ε of all steps together."""
         if self.sampled and neighbours is not None:
             squares = np.zeros_like(self.pure) if self.squares is None else self.squares
             return self.pure + composed_epsilons(self.sampled, np.sqrt(squares), delta, neighbours)
@@ -110,8 +110,8 @@ class Account:
 class Ledger:
     """The account of one fit, for every ε of the grid side by side.
 
-    Pure steps compose by adding up their ε. Gaussian steps compose as in `accounting`. The ε of the pure steps and
-    that of the Gaussian steps add up (Dwork et al. 2006, basic composition).
+    The ε of pure steps add up, and Gaussian steps compose as in `accounting`. The ε of the two kinds add up (Dwork et
+    al. 2006, basic composition).
 
     limit     (E,) the total ε that the fit may spend; inf for a non-private fit
     mode      in corrected mode the provable ε may not exceed the total either
@@ -197,10 +197,10 @@ class Ledger:
         return self._enter(entry, theta if composes else None, sampled if composes else None)
 
     def charge_nothing(self, step: str, sensitivity: Sensitivity) -> Entry:
-        """Enters a step that looks at the data without noise, and for which the publication charges nothing.
+        """Enters a step without noise, for which the publication charges nothing, so that nothing can be proved for
+        the fit.
 
-        Nothing can be proved for the fit any more. Raises OverspentError in corrected mode, which allows no such step
-        at a finite ε.
+        Raises OverspentError in corrected mode, which allows no such step at a finite ε.
         """
         nothing, unproved = np.zeros_like(self.limit), np.full_like(self.limit, np.inf)
         return self._enter(Entry(step, "none", sensitivity, nothing, unproved))

@@ -1,10 +1,10 @@
 """The local model: each rating is perturbed on its user's device, and the aggregator gets nothing but the messages.
 
-`PerturbedRatings` is that boundary. Only the functions of this module can make one, from clean ratings and through
-the ledger. The aggregator's code (`LocalAlgorithm.aggregate`) takes it alone, and reaches no clean value.
+`PerturbedRatings` is that boundary: only the functions of this module can make one, from clean ratings and through
+the ledger, and the aggregator's code (`LocalAlgorithm.aggregate`) takes it alone.
 
-ε is spent per rating. A user who sends n messages spends n·ε in total (sequential composition). The items that
-somebody rated are not hidden at all. Neera et al. 2020 conclude more, which is not proved.
+ε is spent per rating, so that a user who sends n messages spends n·ε in total (sequential composition). Which items a
+user rated is not hidden at all. Neera et al. 2020 conclude more, which is not proved.
 """
 
 from dataclasses import InitVar, dataclass, replace
@@ -49,7 +49,7 @@ class Traffic:
 
 @dataclass(eq=False, kw_only=True)
 class Sealed:
-    """Messages that have passed a local mechanism. Raises TypeError if anything else tries to make them."""
+    """Messages that have passed a local mechanism; made in any other way, they raise TypeError."""
 
     seal: InitVar[object]
 
@@ -80,7 +80,7 @@ class PerturbedRatings(Sealed, UserMajor):
 
     @property
     def means(self) -> Doubles:
-        """Returns (E,) the mean of all messages, or the middle of [0, 1] if there are none."""
+        """(E,) the mean of all messages, or the middle of [0, 1] if there are none."""
         return np.array([average_of(self.values.column(e), 0.5) for e in range(len(self.epsilons))])
 
     @property
@@ -88,7 +88,7 @@ class PerturbedRatings(Sealed, UserMajor):
         return Traffic(len(self) * self.message_bytes, 0, len(self), self.n_users)
 
 
-def value_towards_the_aggregator(source: str, counts: Longs) -> Sensitivity:
+def value_seen_by_the_aggregator(source: str, counts: Longs) -> Sensitivity:
     """One rating on [0, 1], as the aggregator sees it: its value may change to any other.
 
     The ledger's text says how much ε users spend who send all their ratings. counts (n_users,)
@@ -101,48 +101,44 @@ def gradient_of_each_rating(counts: Longs) -> Sensitivity:
     """A number on [0, 1] that a device computes from *all* of its user's ratings, and reports for each of them.
 
     The report for (u, i) is about (r_ui − p_u·q_i)·p_u, and p_u is fitted to every rating of the user. So a changed
-    value of one rating moves all n_u reports of an iteration. If each report spends ε, the reports together spend
-    n_u·ε on that rating, not ε. They spend no more than n_u·ε on all ratings of the user. counts (n_users,)
+    value of one rating moves all n_u reports of an iteration, which, if each spends ε, together spend n_u·ε on that
+    rating, and no more than that on all ratings of the user. counts (n_users,)
     """
     spent = f"a rating of a user with n: {counts.mean():.1f} ε on average, {counts.max()} ε at most"
     return Sensitivity(float(counts.max()), 1, Neighbours.LOCAL, f"one rating moves all n reports; {spent}")
 
 
 def gradient_of_one_rating() -> Sensitivity:
-    """A number on [0, 1] that a device computes from all ratings of its user, and reports once.
-
-    The values of all these ratings spend ε together.
-    """
+    """A number on [0, 1] that a device computes from all ratings of its user, and reports once: the values of all
+    these ratings spend ε together."""
     return Sensitivity(1.0, 1, Neighbours.LOCAL, "one report of a user's: ε for all of the user's values")
 
 
 def report_of_a_user() -> Sensitivity:
-    """A number on [0, 1] that a device reports once, whatever its user has rated, even if that is nothing.
-
-    All of the user's ratings spend ε together. This covers their presence too.
-    """
+    """A number on [0, 1] that a device reports once, whatever its user has rated, even if that is nothing: all of the
+    user's ratings spend ε together, which covers their presence too."""
     return Sensitivity(1.0, 1, Neighbours.USER, "one report of a device: ε for all that its user has rated")
 
 
 def epsilon_per_user(epsilons: Doubles, counts: Longs) -> tuple[Doubles, ...]:
-    """Returns (E,) the mean and (E,) the largest ε for all `counts` ratings of a user, if each spends ε."""
+    """(E,) the mean and (E,) the largest ε for all `counts` ratings of a user, if each spends ε."""
     return epsilons * counts.mean(), epsilons * counts.max()
 
 
 def perturb_ratings(
     train: Ratings, mechanism: LocalMechanism, epsilons: Epsilons, *, debias: bool, curator: Curator
 ) -> PerturbedRatings:
-    """Returns the messages that all devices send; all of `epsilons` (E,) is in the ledger before the first draw.
+    """The messages that all devices send; all of `epsilons` (E,) is in the ledger before the first draw.
 
-    Ratings are scaled to [0, 1] by the public scale (equation 1). With `debias`, the aggregator reads p as
-    ½ + (p − ½)/s, s = E[r*|1] − E[r*|0]. The result is unbiased at both ends and the middle of the scale, and at all
-    values if the mechanism's mean is linear. Elsewhere a bias of at most 0.1 is left with bounded Laplace, and of
-    0.03 with clamped Laplace. This is post-processing, which costs nothing.
+    Ratings are scaled to [0, 1] by the public scale (equation 1). With `debias`, the aggregator reads p as ½ + (p −
+    ½)/s, s = E[r*|1] − E[r*|0]. The result, which is post-processing and costs nothing, is unbiased at both ends and
+    the middle of the scale, and at all values if the mechanism's mean is linear. Elsewhere a bias of at most 0.1 is
+    left with bounded Laplace, and of 0.03 with clamped Laplace.
     """
     (messages,) = on_devices(
         "each rating, on its device",
         mechanism,
-        sensitivity=value_towards_the_aggregator(mechanism.source, train.user_counts),
+        sensitivity=value_seen_by_the_aggregator(mechanism.source, train.user_counts),
         epsilon=epsilons,
         curator=curator,
         stream="messages",
@@ -167,7 +163,7 @@ def perturb_ratings(
 
 
 def _message_bytes(n_items: int, *payload: tuple[str, str]) -> int:
-    """Returns the bytes of one message: the payload, and the item's id in as few bytes as the catalogue needs."""
+    """The bytes of one message: the payload, and the item's id in as few bytes as the catalogue needs."""
     return np.dtype([("item", np.min_scalar_type(max(n_items - 1, 0))), *payload]).itemsize
 
 
@@ -187,9 +183,8 @@ class PerturbedSigns(Sealed):
 
 
 class SignChannel:
-    """Reports numbers in [−1, 1], put on [0, 1], each as a `Sign`: `repetitions` times, with equal parts of ε.
-
-    All of ε is in the ledger before the first report.
+    """Reports numbers in [−1, 1], put on [0, 1], each as a `Sign`: `repetitions` times, with equal parts of ε, all of
+    which is in the ledger before the first report.
 
     epsilon      (E,) the ε of all reports of one number
     sensitivity  how many numbers a changed value of one rating moves: the provable ε is that many times ε
@@ -221,13 +216,12 @@ class SignChannel:
 
     @property
     def bytes(self) -> int:
-        """The bytes that have been sent so far."""
         return self.messages * self._each
 
     def send(
         self, numbers: Floats, items: Ints, coordinates: NDArray[np.uint8], weights: Longs
     ) -> PerturbedSigns:
-        """Returns what the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
+        """What the aggregator receives for numbers (n, E) or (n, 1), clipped to [−1, 1] on the device."""
         reports = next(self._rounds, None)
         if reports is None:
             raise RuntimeError("more reports than were paid for")

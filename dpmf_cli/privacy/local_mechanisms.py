@@ -1,12 +1,13 @@
 """Mechanisms of the local model: how a device perturbs one rating, on [0, 1], before it sends it.
 
-Each mechanism maps (value, uniforms, ε) to a message, without any other randomness. All ε of a grid share the
-uniforms. So the message for an ε does not depend on the other ε of the grid, and each ε has exactly its own law.
+Each mechanism maps (value, uniforms, ε) to a message, without any other randomness. Although all ε of a grid share
+the uniforms, the message for an ε does not depend on the other ε, and has exactly its own law.
 
 The aggregator decodes a message by `decoded`, to a number whose mean is a function of the value. All mechanisms here
 treat v and 1 − v alike.
 
-Messages are on public grids (`privacy.grid`). Otherwise their low bits would tell from which value they were made.
+Messages are on public grids (`privacy.grid`), because otherwise their low bits would tell from which value they were
+made.
 
 *Lemma.* A mechanism with a density inverts a CDF at a uniform U, a multiple of 2⁻⁵³, and rounds the message to a grid
 that follows from ε alone. Rounding the real message is post-processing. The program differs from that only in which U
@@ -42,8 +43,6 @@ from dpmf_cli.privacy.grid import grid_of, on_grid
 
 
 class Mechanism(StrEnum):
-    """The names of the mechanisms in configs."""
-
     BLP = "blp"
     LAPLACE = "laplace"
     GRR = "grr"
@@ -76,14 +75,14 @@ class LocalMechanism(ABC):
 
     @abstractmethod
     def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns (n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
+        """(n, E) decoded messages for values (n, …) in [0, 1], uniforms (n, `uniforms`) and each ε (E,)."""
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns (n, E) means of the decoded messages."""
+        """(n, E) means of the decoded messages."""
         return np.broadcast_to(values[:, None], (len(values), len(epsilons)))
 
     def slope(self, epsilons: Doubles) -> Doubles:
-        """Returns (E,) s = E[r*|1] − E[r*|0]: the remaining difference between the two ends of the scale."""
+        """(E,) s = E[r*|1] − E[r*|0]: the remaining difference between the two ends of the scale."""
         low, high = self.expected(np.array([0.0, 1.0]), epsilons)
         return np.asarray(high - low)
 
@@ -113,7 +112,7 @@ class BoundedLaplace(LocalMechanism):
         return on_grid(np.where(b > 0, np.clip(out, 0, 1), r), grid_of(np.minimum(b, 1)))
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
+        """R + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):
             a, c = np.exp(-r / b), np.exp(-(1 - r) / b)
@@ -140,14 +139,14 @@ class ClampedLaplace(LocalMechanism):
         return on_grid(np.clip(values[:, None] + unit * scales, 0, 1), grid_of(np.minimum(scales, 1)))
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns r + (b/2)(e^(−r/b) − e^(−(1−r)/b)); the terms are what clamping cuts off each tail."""
+        """R + (b/2)(e^(−r/b) − e^(−(1−r)/b)); the terms are what clamping cuts off each tail."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore"):
             return np.asarray(r + b / 2 * (np.exp(-r / b) - np.exp(-(1 - r) / b)))
 
 
 def _level(values: Doubles, uniforms: Doubles, levels: int) -> Longs:
-    """Returns (n, 1) levels. A value between two levels is rounded up or down at random: the mean is the value."""
+    """(n, 1) levels; a value between two levels is rounded up or down at random, so that its mean is the value."""
     place = values * (levels - 1)
     rounded = np.floor(place + uniforms)
     exact = np.abs(place - np.rint(place)) < 1e-4  # a level, apart from rounding to float32
@@ -156,9 +155,7 @@ def _level(values: Doubles, uniforms: Doubles, levels: int) -> Longs:
 
 @dataclass(frozen=True)
 class RandomisedResponse(LocalMechanism):
-    """Sends the value's level with probability e^ε/(e^ε + k − 1), and otherwise any other level.
-
-    Warner 1965; Kairouz et al. 2016.
+    """The value's level with probability e^ε/(e^ε + k − 1), else any other. Warner 1965; Kairouz et al. 2016.
 
     levels  k, the number of levels, equally spaced on [0, 1]
     """
@@ -187,7 +184,7 @@ class RandomisedResponse(LocalMechanism):
 
 @dataclass(frozen=True)
 class UnaryEncoding(LocalMechanism):
-    """Sends one bit for each level: 1 with probability ½ for the value's own, and with q = 1/(e^ε + 1) for others.
+    """One bit for each level: 1 with probability ½ for the value's own, and with q = 1/(e^ε + 1) for others.
 
     Optimised unary encoding: Wang, Blocki, Li, Jha 2017, section 4.3. The decoded message is
     ½ + Σ_j (v_j − ½)(bit_j − q)/(½ − q), whose mean is the value. Even at ε = ∞ its own bit is lost half of the time.
@@ -252,7 +249,7 @@ class Sign(LocalMechanism):
     """One sign for a number v in [0, 1]: + with probability ½ + ½·t·tanh(ε/2), where t = 2v − 1.
 
     It is decoded as t* = ± 1/tanh(ε/2), whose mean is t. As for all mechanisms here, the number moves by 1 at most
-    between neighbours. The ratio of the two laws is then at most e^ε.
+    between neighbours, so the ratio of the two laws is at most e^ε.
     """
 
     title: ClassVar[str] = "Duchi et al."
@@ -261,21 +258,20 @@ class Sign(LocalMechanism):
     payload = "u1"
 
     def decoded(self, values: Doubles, uniforms: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns (n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
+        """(n, E) decoded messages for numbers (n,) or (n, E), uniforms (n, 1) and each ε (E,)."""
         certainty = np.tanh(epsilons / 2)
         values = values if values.ndim == 2 else values[:, None]
         return np.where(uniforms < 0.5 + (values - 0.5) * certainty, 1.0, -1.0) / certainty
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """Returns t."""
         return 2 * super().expected(values, epsilons) - 1
 
 
 @dataclass(frozen=True)
 class Duchi(LocalMechanism):
-    """One `Sign` of the value, decoded on [0, 1].
+    """One `Sign` of the value, decoded on [0, 1]. Duchi, Jordan, Wainwright 2013.
 
-    Duchi, Jordan, Wainwright 2013. Even at ε = ∞ the value is rounded at random to an end of the scale.
+    Even at ε = ∞ the value is rounded at random to an end of the scale.
     """
 
     title: ClassVar[str] = Sign.title
@@ -292,10 +288,8 @@ without one, is rounded to so many levels: randomised response needs few answers
 
 
 def mechanism_on(scale: Scale, kind: Mechanism, levels: int | None = None) -> LocalMechanism:
-    """Returns the mechanism, on `levels` levels.
-
-    Without `levels`, it uses the steps of the scale if they are coarse enough, and otherwise `CONTINUOUS_LEVELS`.
-    """
+    """The mechanism on `levels` levels: by default the steps of the scale if they are coarse enough, and otherwise
+    `CONTINUOUS_LEVELS`."""
     if levels is None:
         step = scale.step / scale.width
         levels = round(1 / step) + 1 if step >= COARSEST_STEP else CONTINUOUS_LEVELS

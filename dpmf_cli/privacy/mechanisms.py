@@ -1,10 +1,10 @@
-"""Mechanisms: the only ways to a release. Each enters its step in the ledger before it draws any noise.
+"""The mechanisms, which are the only ways to a release: each enters its step in the ledger before it draws any noise.
 
 Every mechanism takes the `curator` of a fit, and returns a `Release`, or one for each repetition. `step` names the
 step in the ledger and the stream that its noise is drawn from. `stream` names another stream instead, which several
-steps may share: each step goes on where the one before stopped. Every scale is larger by `grid.MARGIN` than a proof
-about real numbers asks for, which pays for rounding. All mechanisms raise OverspentError (a bug in the algorithm) if
-the ledger refuses the step. Common parameters:
+steps may share: each goes on where the one before stopped. Every scale is larger by `grid.MARGIN` than a proof about
+real numbers asks for, which pays for rounding. All mechanisms raise OverspentError (a bug in the algorithm) if the
+ledger refuses the step. Common parameters:
 
     sensitivity  the true sensitivity; noise is scaled to its `of_noise`
     epsilon      (E,) the ε that a step claims to spend, for each ε of the grid; inf adds no noise
@@ -44,10 +44,10 @@ def laplace(
 ) -> Release:
     """The Laplace mechanism: Laplace(Δ/ε) noise for `shape` numbers whose joint L1 sensitivity is Δ.
 
-    Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure. With a `rate`, it looks at a sample
-    of the records, and each record is in the sample with that probability. It then costs `accounting.amplified`, and
-    `epsilon` is ε₀ = Δ/scale, the ε without the amplification by sampling. Where neighbours exchange a record,
-    leaving the record out must move the measurement by `sensitivity` at most, too.
+    Dwork et al. 2006; Friedman et al. 2016, theorem 1 and equation 5. ε-DP, pure. With a `rate`, the probability with
+    which each record is in the sample that it looks at, it costs `accounting.amplified`, and `epsilon` is ε₀ =
+    Δ/scale, the ε without the amplification by sampling. Where neighbours exchange a record, leaving the record out
+    must move the measurement by `sensitivity` at most, too.
 
     later    whether the noise is drawn when a kernel asks for it, the same each time, and is not kept
     claimed  (E,) the ε that the publication claims for a step on a sample; only with a `rate`
@@ -69,7 +69,7 @@ def repeated_laplace(
     epsilon: Doubles,
     curator: Curator,
 ) -> Iterator[Release]:
-    """The Laplace mechanism `repetitions` times, each with an equal part of `epsilon`. Noise is drawn when asked for.
+    """The Laplace mechanism `repetitions` times, each with an equal part of `epsilon`, drawn when it is asked for.
 
     All of ε is in the ledger before the first draw: draws that are never made are charged too.
     """
@@ -195,7 +195,7 @@ def redrawn_k_norm(
 ) -> Callable[[str], Release]:
     """K-norm noise that a publication charges once, but draws anew whenever it is used.
 
-    Zhang et al. 2018, algorithm 2, line 17. The noise of independent draws averages out. So `sensitivity` is
+    Zhang et al. 2018, algorithm 2, line 17. Because the noise of independent draws averages out, `sensitivity` is
     `no_bound_known`, and nothing is provable. The returned function takes the name of a use: one name is one draw.
     """
     entry, scale = _spend(step, "K-norm, redrawn", 2, sensitivity, epsilon, curator)
@@ -211,7 +211,7 @@ def redrawn_k_norm(
 def without_noise(
     step: str, *, sensitivity: Sensitivity, grid: int, curator: Curator
 ) -> Callable[[tuple[int, ...]], Release]:
-    """A release without noise, for which the publication charges nothing. Nothing can be proved for the fit any more.
+    """A release without noise, for which the publication charges nothing, so that nothing can be proved for the fit.
 
     The returned function gives the release of numbers of a shape, once for each measurement. `grid`: the number of ε.
     """

@@ -1,9 +1,9 @@
 """Noise for a complete ε grid, and the draws of its unit. `mechanisms` draw the noise, and `release` applies it.
 
 *Keyed noise* is computed when it is needed, for more numbers than can be kept: one unit draw for each. SplitMix64
-(Steele, Lea, Flood 2014) of a number's position gives a sign and a uniform V in (0, 1]. The magnitude is −ln V. So
-the unit draw X of a position has the law Laplace(1), is independent of all other draws, and is the same whenever
-it is computed.
+(Steele, Lea, Flood 2014) of a number's position gives a sign and a uniform V in (0, 1]. The magnitude is −ln V. The
+unit draw X of a position then has the law Laplace(1), is independent of all other draws, and is the same whenever it
+is computed.
 
 V is a multiple of 2⁻⁵³, and |X| is 36.7 at most. A cell of a grid (`privacy.grid`) is more than 2⁻¹¹ wide in X, and
 its probability is off by 2⁻⁵² at most. Where |X| is below 12 this is a factor 1 ± 2⁻²². In all cells beyond, it is
@@ -40,7 +40,7 @@ _EXAMPLE = np.uint64(0x123456789ABCDEF0)
 
 @compiled(inline="always")
 def cell_bits(key: np.uint64, cell: int) -> np.uint64:
-    """Returns 64 random bits for a cell: SplitMix64's output number `cell` from the state `key`."""
+    """64 random bits for a cell: SplitMix64's output number `cell` from the state `key`."""
     z = key + np.uint64(cell + 1) * _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
@@ -49,13 +49,13 @@ def cell_bits(key: np.uint64, cell: int) -> np.uint64:
 
 @compiled(inline="always")
 def magnitude_uniform(bits: np.uint64) -> float:
-    """Returns V in (0, 1], from the upper 53 bits; the magnitude of the unit noise is −ln V."""
+    """V in (0, 1], from the upper 53 bits; the magnitude of the unit noise is −ln V."""
     return (np.float64(bits >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
 @compiled(lambda kinds: {"key": _EXAMPLE, "cells": np.arange(5)})
 def uniforms_of_cells(key: np.uint64, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns (n,) uniform draws in [0, 1), one for each of `cells` (n,). A cell's draw is the same in every call."""
+    """(n,) uniform draws in [0, 1), one for each of `cells` (n,), the same in every call."""
     out = np.empty(len(cells))
     for x in range(len(cells)):
         out[x] = np.float64(cell_bits(key, cells[x]) >> np.uint64(11)) * 2.0**-53
@@ -94,7 +94,7 @@ def minus_log(signed, out, count):  # type: ignore[no-untyped-def]
 
 @compiled(lambda kinds: {"key": _EXAMPLE, "first": 3, "count": 5})
 def unit_of_cells(key: np.uint64, first: int, count: int) -> NDArray[np.float64]:
-    """Returns (count,) the unit noise of the cells `first`, `first` + 1, …"""
+    """(count,) the unit noise of the cells `first`, `first` + 1, …"""
     signed, out = np.empty(count), np.empty(count)
     for y in range(count):
         bits = cell_bits(key, first + y)
@@ -109,7 +109,6 @@ Law = Callable[[tuple[int, ...], np.random.Generator], NDArray[np.float64]]
 
 
 def silence(shape: tuple[int, ...], rng: np.random.Generator | None = None) -> NDArray[np.float64]:
-    """Returns no noise: zeros."""
     return np.zeros(shape)
 
 
@@ -137,37 +136,32 @@ class LaneNoise:
         return grid_of(self.scale) if self.rounded else np.full_like(self.scale, FINEST)
 
     def added_to(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Returns (..., E) `values` plus the noise, on the grid; `values` is (...), common to all ε, or (..., E)."""
+        """(..., E) `values` plus the noise, on the grid; `values` is (...), common to all ε, or (..., E)."""
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == self.unit.ndim:
             values = values[..., None]
         return on_grid(values + self.unit[..., None] * self.scale, self.grid)
 
     def of_models(self, lanes: slice) -> Self:
-        """Returns the noise of the models `lanes`, from the same unit draw."""
+        """The noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
     def of_numbers(self, first: int, count: int) -> Self:
-        """Returns the noise of `count` numbers from `first` on."""
+        """The noise of `count` numbers from `first` on."""
         return replace(self, unit=self.unit[first : first + count])
 
     def drawn_again(self, count: int, rng: np.random.Generator) -> Self:
-        """Returns fresh noise for `count` single numbers."""
         return replace(self, unit=self.law((count, *self.shape[1:]), rng).reshape(count, -1)[:, 0])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the unit draw."""
         return self.unit.shape
 
 
 @dataclass(frozen=True)
 class LaterNoise:
-    """The noise of `LaneNoise`, for kernels only, with a unit that is not kept.
-
-    The unit is drawn for each group of models that asks for it, and is the same each time: `again` gives the step's
-    generator at its beginning.
-    """
+    """The noise of `LaneNoise`, for kernels only, whose unit is drawn for each group of models that asks for it, and
+    is not kept. It is the same each time, because `again` gives the step's generator at its beginning."""
 
     law: Law
     shape: tuple[int, ...]
@@ -175,17 +169,13 @@ class LaterNoise:
     scale: Scales
 
     def of_models(self, lanes: slice) -> LaneNoise:
-        """Returns the noise of the models `lanes`, drawn."""
         return LaneNoise(self.law(self.shape, self.again()), self.scale[lanes], self.law)
 
 
 @dataclass(frozen=True)
 class KeyedNoise:
-    """Laplace noise for more numbers than can be kept.
-
-    Number c has the unit noise that `unit_of_cells` computes from (key, c), whenever it is asked for. `key` is the
-    state of SplitMix64.
-    """
+    """Laplace noise for more numbers than can be kept: number c has the unit noise that `unit_of_cells` computes from
+    (key, c) whenever it is asked for. `key` is the state of SplitMix64."""
 
     key: int
     scale: Scales
@@ -195,15 +185,12 @@ class KeyedNoise:
         return grid_of(self.scale)
 
     def of_models(self, lanes: slice) -> Self:
-        """Returns the noise of the models `lanes`, from the same unit draw."""
         return replace(self, scale=self.scale[lanes])
 
     def of_numbers(self, first: int, count: int) -> LaneNoise:
-        """Returns the noise of `count` numbers from `first` on."""
         return LaneNoise(unit_of_cells(np.uint64(self.key), first, count), self.scale)
 
     def drawn_again(self, count: int, rng: np.random.Generator) -> LaneNoise:
-        """Returns fresh noise for `count` single numbers."""
         return replace(self, key=int(rng.integers(2**63))).of_numbers(0, count)
 
 
@@ -219,7 +206,7 @@ class DeviceNoise:
     epsilons: NDArray[np.float64]
 
     def perturbed(self, numbers: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Returns (n, E) the received messages for numbers (n, …). Draws go on where the call before stopped."""
+        """(n, E) the received messages for numbers (n, …); draws go on where the call before stopped."""
         drawn = self.rng.random((len(numbers), self.randomiser.uniforms))
         # At 0 the logarithms of an inverse CDF are infinite.
         return self.randomiser.decoded(numbers.astype(np.float64), np.maximum(drawn, 2.0**-54), self.epsilons)
@@ -230,7 +217,7 @@ AnyNoise = LaneNoise | LaterNoise | KeyedNoise | DeviceNoise
 
 
 def unit_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Returns Laplace(1) draws: exponentials with a random sign. float64, since `privacy.grid` relies on 53 bits."""
+    """Laplace(1) draws: exponentials with a random sign, in float64, since `privacy.grid` relies on 53 bits."""
     count = int(np.prod(shape))
     exponential = rng.standard_exponential(count)
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-count // 8)), dtype=np.uint8), count=count)
@@ -242,17 +229,15 @@ def unit_laplace(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np
 
 
 def unit_normal(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Returns N(0, 1) draws."""
     return rng.standard_normal(shape)
 
 
 def unit_gumbel_downwards(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Returns −Gumbel(0, 1) draws."""
     return -rng.gumbel(size=shape)
 
 
 def unit_k_norm(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Returns (rows, d) rows with density proportional to exp(−‖b‖₂): a uniform direction times Gamma(d, 1)."""
+    """(rows, d) rows with density proportional to exp(−‖b‖₂): a uniform direction times Gamma(d, 1)."""
     rows, dimension = shape
     direction = rng.standard_normal(shape)
     length = rng.standard_gamma(dimension, (rows, 1))

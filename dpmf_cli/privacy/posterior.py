@@ -7,8 +7,8 @@ With the energy U(θ) = −log posterior, each of K steps is
 
 The publications claim: if each user's log-likelihood is within B of 0, one sample from the posterior to the power s
 costs ε. Two things break the claim for these steps. (1) Noise of variance ρ·η_t instead of η_t has the stationary law
-exp(−s·U/ρ). So even in the limit the sample costs ε/ρ. (2) A finite chain has not converged. Within a distance δ of
-the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and nobody knows δ. So nothing is provable.
+exp(−s·U/ρ), so even in the limit the sample costs ε/ρ. (2) A finite chain has not converged. Within a distance δ of
+the limit it costs (ε/ρ, (1 + e^(ε/ρ))δ), and because no bound on δ is known, nothing is provable.
 """
 
 import math
@@ -57,7 +57,7 @@ def posterior_sampling(
 
     A step subtracts its drift (E,) times the gradient of −log posterior, and adds its noise, for the complete ε grid.
     The claim is in the ledger before the first draw. Where ε = inf, the drift is untempered and there is no noise:
-    the twin descends to the mode instead of sampling.
+    the noise-free run descends to the mode instead of sampling.
 
     bound    B, the largest distance of one user's log-likelihood from 0
     epsilon  (E,) what the publication charges for the sample

@@ -39,7 +39,7 @@ class Guarantee:
     delta: float = 0.0
 
     def __str__(self) -> str:
-        """Returns what is protected and from whom; tables and figures give δ elsewhere."""
+        """What is protected, and from whom; tables and figures give δ elsewhere."""
         return f"{self.protects}, against {self.towards}{' (joint DP)' * self.joint}"
 
     @property
@@ -140,5 +140,5 @@ _OPEN = (
 
 
 def protection_of(neighbours: Neighbours) -> Protection:
-    """Returns what an ε for these neighbours protects, if all ratings have the same ε."""
+    """What an ε for these neighbours protects, if all ratings have the same ε."""
     return next(kind for kind in Protection if PROMISES[kind].neighbours is neighbours)

@@ -1,4 +1,4 @@
-"""Releases: the one seam between clean numbers and the numbers that leave a fit.
+"""Releases: the one interface between clean numbers and the numbers that leave a fit.
 
 A `Release` is one noisy measurement. It knows its entry in the ledger (step, sensitivity, norm, cost) and holds the
 noise. Its methods are the only ways in which that noise reaches a measured number:
@@ -7,22 +7,22 @@ noise. Its methods are the only ways in which that noise reaches a measured numb
     inside     a compiled kernel adds the noise to the numbers that it measures on its way
     sent       a device perturbs its numbers and sends them: the local model
 
-An algorithm gets releases from `mechanisms`, which enter the step in the ledger first. It never sees the noise. A
-kernel that adds noise is a `NoisyKernel`: it registers a plain twin, which hands over every clean number to be
-published. If there is a `Witness`, the twin runs beside the kernel. So a witness sees every clean number of a release
-beside its published number, whichever of the three ways it takes.
+An algorithm gets releases from `mechanisms`, which enter the step in the ledger first, and never sees the noise. A
+kernel that adds noise is a `NoisyKernel`, which registers a Python reference that hands over every clean number to be
+published. With a `Recorder` the reference runs beside the kernel, so that the recorder sees every clean number of a
+release beside its published number, whichever of the three ways it takes.
 
-In a fit for one ε, the compiled kernel runs too, after its twin. Its noise turns the twin's clean numbers into the
-numbers that the witness published, off the middle of a cell of the grid by `Witness.offset`. The model then goes on
-with the kernel's results. These equal the twin's results if the kernel measures the same numbers as its twin, adds
-the noise and rounds to the grid. Otherwise they differ. Kernels of keyed noise cannot be told what to draw. With
-them, and in fits for several ε, the model goes on with the twin's results.
+In a fit for one ε, the compiled kernel runs after its reference, with noise that turns the reference's clean numbers
+into the numbers that the recorder published, off the middle of a cell of the grid by `Recorder.offset`. The model
+then goes on with the kernel's results, which equal those of the reference only if the kernel measures the same
+numbers, adds the noise and rounds to the grid. With kernels of keyed noise, which cannot be told what to draw, and in
+fits for several ε, the model goes on with the reference's results.
 
-Some methods release the solution of a perturbed problem, and not the problem (`Publish.solutions`). The witness then
+Some methods release the solution of a perturbed problem, and not the problem (`Publish.solutions`). The recorder then
 sees the noise that gives that solution. The sensitivity bounds how far it moves between neighbours at one solution.
 
 There are two exceptions. Covariances are released anew at each prediction; the fit pays for their noise, which is the
-same each time. Published modes use some statistics without a release, and a witness does not see these (common
+same each time. Published modes use some statistics without a release, and a recorder does not see these (common
 raters of items, known users, a sample's mean).
 """
 
@@ -47,7 +47,7 @@ Numbers = Floats
 
 @dataclass(frozen=True)
 class Perturbed:
-    """Problems with noise in their objectives, one problem for each row. Their solutions are released.
+    """Problems with noise in their objectives, one for each row, whose solutions are released.
 
     solve     maps noise (m, d, lanes) to solutions (m, d, lanes)
     noise_of  maps solutions to the noise that gives them, apart from the multipliers of their constraints
@@ -59,11 +59,11 @@ class Perturbed:
     volume: Callable[[], Doubles]
 
 
-class Witness:
-    """Sees the measured numbers beside the published ones, and may publish other numbers instead.
+class Recorder:
+    """Sees the measured numbers of a fit beside the published ones. A subclass records them, or publishes others.
 
     offset  how far from the middle of its grid cell the sum of a compiled kernel lies, as a fraction of the cell's
-            width, within ±¼; None if the model goes on with the plain twin's results
+            width, within ±¼; None if the model goes on with the Python reference's results
     """
 
     offset: float | None = None
@@ -71,13 +71,13 @@ class Witness:
     def published(
         self, release: "Release", lanes: slice, first: int, clean: Numbers, noisy: Doubles
     ) -> Doubles:
-        """Returns what is published for `clean` (m, …, lanes), from position `first` on, in the models `lanes`."""
+        """What is published for `clean` (m, …, lanes), from position `first` on, in the models `lanes`."""
         return noisy
 
     def solved(
         self, release: "Release", lanes: slice, problems: Perturbed, drawn: Doubles
     ) -> tuple[Doubles, Doubles]:
-        """Returns the solutions to publish for problems whose noise is `drawn`, and the noise that gives them."""
+        """The solutions to publish for problems whose noise is `drawn`, and the noise that gives them."""
         solutions = problems.solve(drawn)
         self.published(release, lanes, 0, problems.noise_of(solutions), solutions)
         return solutions, drawn
@@ -85,25 +85,24 @@ class Witness:
 
 @dataclass(frozen=True)
 class NoisyKernel:
-    """A kernel that adds a release's noise itself, and its plain twin.
+    """A kernel that adds a release's noise itself, and its Python reference.
 
-    run    (group, noise, …): the compiled loop, for one group of models; `noise` is the noise of these models
-    twin   (group, publish, …): the same in plain Python; it calls `publish` for every number that it measures
+    run        (group, noise, …): the compiled loop, for one group of models; `noise` is the noise of these models
+    reference  (group, publish, …): the same in plain Python; it calls `publish` for every number that it measures
 
     Calling the kernel itself raises TypeError: its noise comes from `Release.inside` only.
     """
 
     run: Callable[..., None]
-    twin: Callable[..., None]
+    reference: Callable[..., None]
 
     def __call__(self, *_: Any, **__: Any) -> None:
         how = "run it by `Release.inside`, on the release that holds the noise"
         raise TypeError(f"{self.run.__name__} adds noise: {how}")
 
 
-def noisy_kernel(twin: Callable[..., None]) -> Callable[[Callable[..., None]], NoisyKernel]:
-    """Registers the plain twin of a kernel that adds noise."""
-    return lambda run: NoisyKernel(run, twin)
+def noisy_kernel(reference: Callable[..., None]) -> Callable[[Callable[..., None]], NoisyKernel]:
+    return lambda run: NoisyKernel(run, reference)
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Release:
     draw: int
     first: int
     _noise: AnyNoise
-    _witness: Witness | None
+    _recorder: Recorder | None
     _seal: object
     _lane: int = 0
     """The index of its first ε in the grid."""
@@ -148,63 +147,63 @@ class Release:
         return not isinstance(self._noise, LaneNoise) or self._noise.rounded
 
     def added_to(self, clean: ArrayLike) -> Doubles:
-        """Returns (…, E) `clean` with its noise; `clean` is (…), common to all ε, or (…, E)."""
-        return self._witnessed(clean, self._lane_noise.added_to(clean), self.first)
+        """(…, E) `clean` with its noise; `clean` is (…), common to all ε, or (…, E)."""
+        return self._recorded(clean, self._lane_noise.added_to(clean), self.first)
 
     def inside(self, kernel: NoisyKernel, models: Grouped[Any], *arguments: Any, **parameters: Any) -> None:
         """Runs a kernel on every group of lanes of the models, in place; it adds this noise to what it measures."""
         if not isinstance(kernel, NoisyKernel):
-            wrong = "has no plain twin, so no witness sees what it measures: make it a `noisy_kernel`"
+            wrong = "has no Python reference, so no recorder sees what it measures: make it a `noisy_kernel`"
             raise TypeError(f"{kernel} {wrong}")
         for group in models.groups:
             if group.part.stop > len(self.scale):
                 raise TypeError(f"{self.entry.step}: the release has no noise for the models {group.part}")
             noise = self._added_noise.of_models(group.part)
-            witness = self._witness
-            if witness is None:
+            recorder = self._recorder
+            if recorder is None:
                 kernel.run(group, noise, *arguments, **parameters)
-            elif witness.offset is None or isinstance(noise, KeyedNoise) or len(noise.scale) > 1:
-                kernel.twin(group, Publish(self, group.part, noise), *arguments, **parameters)
+            elif recorder.offset is None or isinstance(noise, KeyedNoise) or len(noise.scale) > 1:
+                kernel.reference(group, Publish(self, group.part, noise), *arguments, **parameters)
             else:
-                publisher = Publish(self, group.part, noise, witness.offset)
-                kernel.twin(copy.deepcopy(group), publisher, *arguments, **parameters)
+                publisher = Publish(self, group.part, noise, recorder.offset)
+                kernel.reference(copy.deepcopy(group), publisher, *arguments, **parameters)
                 kernel.run(group, publisher.noted, *arguments, **parameters)
 
     def sent(self, numbers: Numbers, first: int = 0) -> Doubles:
-        """Returns (n, E) the received messages for numbers that devices perturb: (n,), common to all ε, or (n, E).
+        """(n, E) the received messages for numbers that devices perturb: (n,), common to all ε, or (n, E).
 
         first  the position of the first number among all that are sent; numbers are sent in the order of positions
         """
         if not isinstance(self._noise, DeviceNoise):
             raise TypeError(f"{self.entry.step}: the noise of this release is not drawn on devices")
-        return self._witnessed(numbers, self._noise.perturbed(numbers), self.first + first)
+        return self._recorded(numbers, self._noise.perturbed(numbers), self.first + first)
 
     def again(self, clean: float, count: int, rng: np.random.Generator) -> Doubles:
-        """Returns (count,) numbers that this release could have published for `clean` at its first ε: fresh draws."""
+        """(count,) numbers that this release could have published for `clean` at its first ε: fresh draws."""
         if isinstance(self._noise, DeviceNoise):
             return replace(self._noise, rng=rng).perturbed(np.full(count, clean))[:, 0]
         noise = self._noise.of_models(slice(0, 1))
         return noise.drawn_again(count, rng).added_to(np.full(count, clean))[:, 0]
 
     def split(self, rows: int) -> tuple["Release", "Release"]:
-        """Returns the release of its first `rows` numbers and that of the rest: two parts of one noise draw."""
+        """The release of its first `rows` numbers and that of the rest: two parts of one noise draw."""
         noise = self._lane_noise
         parts = slice(None, rows), slice(rows, None)
         head, tail = (replace(noise, unit=noise.unit[part]) for part in parts)
         return replace(self, _noise=head), replace(self, first=self.first + rows, _noise=tail)
 
     def at(self, lane: int) -> "Release":
-        """Returns the release for one ε of the grid, by its index."""
+        """The release for one ε of the grid, by its index."""
         noise = self._added_noise.of_models(slice(lane, lane + 1))
         return replace(self, _noise=noise, _lane=self._lane + lane)
 
     def in_units_of(self, unit: Doubles) -> "Release":
-        """Returns this release for the measurement divided by `unit` (E,), which is public."""
+        """This release for the measurement divided by `unit` (E,), which is public."""
         noise = self._added_noise
         return replace(self, _noise=replace(noise, scale=noise.scale / unit), unit=unit)
 
     def paid_for_volume(self, entry: Entry) -> "Release":
-        """Returns this release of solutions with `entry` as the one that pays for the change of volume."""
+        """This release of solutions with `entry` as the one that pays for the change of volume."""
         return replace(self, volume=entry)
 
     @property
@@ -220,20 +219,20 @@ class Release:
             raise TypeError(f"{self.entry.step}: {wrong}")
         return self._noise
 
-    def _witnessed(self, clean: ArrayLike, noisy: Doubles, first: int) -> Doubles:
-        """Returns (…, E) the numbers to publish for `clean`, (…) or (…, E); without a witness these are `noisy`."""
-        if self._witness is None:
+    def _recorded(self, clean: ArrayLike, noisy: Doubles, first: int) -> Doubles:
+        """(…, E) the numbers to publish for `clean`, (…) or (…, E); without a recorder these are `noisy`."""
+        if self._recorder is None:
             return noisy
         measured = np.asarray(clean, dtype=np.float64)
         if measured.ndim < noisy.ndim:
             measured = measured[..., None]
         measured = np.broadcast_to(measured, noisy.shape)
         lanes = slice(self._lane, self._lane + noisy.shape[-1])
-        return self._witness.published(self, lanes, first, measured, noisy)
+        return self._recorder.published(self, lanes, first, measured, noisy)
 
 
 class Publish:
-    """Publishes the numbers that a plain twin has measured for the models of `part`, with their `noise`.
+    """Publishes the numbers that a Python reference has measured for the models of `part`, with their `noise`.
 
     noted  the noise with which a kernel of one model releases the published numbers: the unit draw of every number
            leads to what was published for it, off by `offset` of a cell
@@ -248,21 +247,21 @@ class Publish:
             self.noted = replace(noise, unit=noise.unit.copy())
 
     def __call__(self, clean: Numbers, first: int = 0, /) -> Doubles:
-        """Publishes (m, …, lanes) numbers from position `first` on, for each model of the group."""
+        """What is published for `clean` (m, …, lanes), the numbers from position `first` on."""
         clean, release = np.asarray(clean, dtype=np.float64), self._release
         noisy = self._noise.of_numbers(first, len(clean)).added_to(clean)
-        assert release._witness is not None
-        out = release._witness.published(release, self._lanes, release.first + first, clean, noisy)
+        assert release._recorder is not None
+        out = release._recorder.published(release, self._lanes, release.first + first, clean, noisy)
         if self._offset is not None:
             self._note(out - clean + self._offset * self._noise.grid, first)
         return out
 
     def solutions(self, problems: Perturbed) -> Doubles:
-        """Publishes and returns (m, d, lanes) solutions of all rows."""
+        """The published solutions (m, d, lanes) of all rows."""
         assert isinstance(self._noise, LaneNoise)
-        assert self._release._witness is not None
+        assert self._release._recorder is not None
         drawn = np.asarray(self._noise.unit[..., None] * self._noise.scale)
-        solutions, noise = self._release._witness.solved(self._release, self._lanes, problems, drawn)
+        solutions, noise = self._release._recorder.solved(self._release, self._lanes, problems, drawn)
         if self._offset is not None:
             self._note(noise, 0)
         return solutions

@@ -4,8 +4,8 @@ Every noisy step names one of these functions. tests/privacy/test_sensitivity.py
 neighbours that exceed them. Where only one coordinate of a vector moves, its L1 and L2 moves are the same number,
 and `norm` says which one the mechanism needs. Item-item covariances are in `covariance_sensitivity`.
 
-*Sums of clamped residuals.* A residual x = r − r̂ is a rating minus the prediction of a model whose numbers are
-all released or public. So r̂ is the same number on both sides. The residual is clamped to [−B, B] and measured in
+*Sums of clamped residuals.* A residual x = r − r̂ is a rating minus the prediction of a model whose numbers are all
+released or public, so that r̂ is the same number on both sides. The residual is clamped to [−B, B] and measured in
 units of B, so that B may differ with ε. Sums are in double precision, and x/B is within [−1, 1] to the last bit.
 
 *The items' normal equations and earlier measurements*, Chien et al. 2021, section 3. User u's rating of item i has
@@ -70,9 +70,9 @@ def residual_sums(scale: Scale) -> Sensitivity:
 def clamped_residuals(clamp: float, scale: Scale) -> Sensitivity:
     """All residuals r − IAvg(i) − UAvg(u) clamped to [−B, B], as one vector, averages released. Bounded.
 
-    One coordinate moves. It stays in [−B, B], so it moves by at most 2B. Clamping is 1-Lipschitz, so it also moves by
-    at most r_max − r_min. Friedman et al. 2016, section 4.2 and algorithm 3, state 2B, which is the smaller of the
-    two wherever 2B ≤ Δr (all their data sets).
+    One coordinate moves: by at most 2B, because it stays in [−B, B], and by at most r_max − r_min, because clamping
+    is 1-Lipschitz. Friedman et al. 2016, section 4.2 and algorithm 3, state 2B, which is the smaller of the two
+    wherever 2B ≤ Δr (all their data sets).
     """
     value = min(2 * clamp, scale.width)
     return Sensitivity(value, 1, Neighbours.BOUNDED, "Friedman et al. 2016, algorithm 3: Δr = 2B")
@@ -109,8 +109,8 @@ def rating_counts_unbounded(norm: int = 1) -> Sensitivity:
 def residual_sums_unbounded(scale: Scale, norm: int = 1) -> Sensitivity:
     """Sums over disjoint groups of ratings minus *released* item averages. Unbounded.
 
-    The averages are the same released numbers on both sides. They are clamped to the scale, so
-    |r − IAvg(i)| ≤ r_max − r_min. The added rating moves one sum by that much at most.
+    The averages are the same released numbers on both sides. Because they are clamped to the scale, the added rating
+    moves one sum by |r − IAvg(i)| ≤ r_max − r_min at most.
     """
     return Sensitivity(scale.width, norm, Neighbours.UNBOUNDED, "|r − IAvg(i)| ≤ Δr")
 
@@ -138,14 +138,14 @@ def sgd_pass_unbounded(
 def no_bound_known(
     norm: int, neighbours: Neighbours, reason: str, calibrated_to: Sensitivity | None = None
 ) -> Sensitivity:
-    """Stands for a measurement on which nobody has proved a finite bound."""
+    """The sensitivity of a measurement for which no finite bound is known: inf."""
     return Sensitivity(math.inf, norm, neighbours, reason, calibrated_to=calibrated_to)
 
 
 def least_squares_row(other_bound: float, clamp: float, scale: Scale) -> Sensitivity:
     """n·λ times the move of one row of ALS, as the sum of the rows' L2 moves. Bounded.
 
-    p = A⁻¹Σ r̃·q with A = Σ q·qᵀ + n·λ·I. A does not depend on the value of a rating. So the value moves p by
+    p = A⁻¹Σ r̃·q with A = Σ q·qᵀ + n·λ·I. Because A does not depend on the value of a rating, the value moves p by
     ‖A⁻¹q‖·|r̃ − r̃′| ≤ q_max·Δr/(n·λ), and moves no other row. Friedman et al. 2016, theorem 6; Δr as in
     `clamped_residuals`. The noise of a row with n ratings is scaled by 1/(n·λ), and n is public.
     """
@@ -194,10 +194,10 @@ def constrained_ridge_row_unbounded(
 def clipped_gradients(clip: float, neighbours: Neighbours) -> Sensitivity:
     """All rows of both sides' batch gradients Σ e·q and Σ e·p, as the sum of the rows' L2 moves.
 
-    One rating contributes e·q_i to row p_u and e·p_u to row q_i, clipped jointly so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C.
-    The pass before has released the factors. Unbounded: adding the rating moves the two rows by C at most, in sum.
-    Bounded: changing its value changes e within [−c, c], where c = C/(‖q_i‖ + ‖p_u‖). So e changes by 2c at most, and
-    the two rows move by 2C at most.
+    One rating contributes e·q_i to row p_u and e·p_u to row q_i, clipped jointly so that ‖e·q_i‖ + ‖e·p_u‖ ≤ C. The
+    pass before has released the factors. Unbounded: adding the rating moves the two rows by C at most, in sum.
+    Bounded: changing its value changes e within [−c, c], where c = C/(‖q_i‖ + ‖p_u‖), so that the two rows move by 2C
+    at most.
     """
     value = clip if neighbours is Neighbours.UNBOUNDED else 2 * clip
     return Sensitivity(value, 2, neighbours, "joint clipping to C")
@@ -207,7 +207,7 @@ def clipped_error_of_users(scale: Scale, neighbours: Neighbours) -> Sensitivity:
     """Σ_u (the mean of u's squared errors, each at most (Δr/2)²), for one predictor that is released.
 
     A user's predictions depend only on released numbers and on the user's own ratings. So if one user's ratings
-    change, or one user comes or goes, only that user's term moves. It moves within [0, (Δr/2)²].
+    change, or one user comes or goes, only that user's term moves, within [0, (Δr/2)²].
     """
     return Sensitivity((scale.width / 2) ** 2, math.inf, neighbours, "one user's term is at most (Δr/2)²")
 
@@ -231,7 +231,7 @@ def published_objective(scale: Scale, neighbours: Neighbours, centre: float = 0.
 
 
 def moved_by_presence(of: Sensitivity, neighbours: Neighbours) -> Sensitivity:
-    """Returns the sensitivity between `neighbours` of a measurement with the unbounded sensitivity `of`.
+    """The sensitivity between `neighbours` of a measurement with the unbounded sensitivity `of`.
 
     It is the same if one rating is added or removed, and twice that if the value of one rating changes. Dwork et al.
     2006, groups of two; Zhang et al. 2018, remark 7.
@@ -270,15 +270,12 @@ def hessian_unbounded(other_bound: float) -> Sensitivity:
 
 
 def jacobian_epsilon(hessian: Sensitivity, ridge: Doubles) -> Doubles:
-    """Returns the ε that the determinant costs beside the noise: ln(1 + q_max²/w) for w = `ridge`.
-
-    Chaudhuri et al. 2011.
-    """
+    """(E,) the ε that the determinant costs beside noise: ln(1 + q_max²/w), w = `ridge`. Chaudhuri et al. 2011."""
     return np.asarray(np.log1p(hessian.value / ridge))
 
 
 def ridge_for_jacobian(hessian: Sensitivity, epsilon: Doubles) -> Doubles:
-    """Returns the least w whose determinant costs no more than ε: the inverse of `jacobian_epsilon`."""
+    """(E,) the least w whose determinant costs no more than ε: the inverse of `jacobian_epsilon`."""
     return np.asarray(hessian.value / np.expm1(np.minimum(epsilon, 700.0)))
 
 
@@ -323,9 +320,7 @@ def sampled_counts(most: int, norm: int = 2) -> Sensitivity:
 
 def sampled_total(most: int, largest: float) -> Sensitivity:
     """Σ x over at most k = `most` ratings of each user, |x| ≤ `largest`: one number, which a user moves by k·largest.
-
-    With x = 1 the sum is the number of ratings.
-    """
+    With x = 1 it is the number of ratings."""
     return Sensitivity(most * largest, 2, Neighbours.USER, f"k·|x|, k = {most} ratings of a user in one sum")
 
 
@@ -382,7 +377,7 @@ def clipped_contributions(contribution: float, norm: int, neighbours: Neighbours
 
     *User.* One vector more moves the sum by c. *Bounded, unbounded.* The value or presence of one rating turns its
     user's vector into another one within the same ball, which moves the sum by 2c. It also changes every prediction
-    for that user, hence every part of the vector. So the complete vector has to be clipped.
+    for that user, hence every part of the vector, so the complete vector has to be clipped.
     """
     times = moves(neighbours)
     return Sensitivity(times * contribution, norm, neighbours, f"{'2' if times == 2 else ''}c, ‖g_u‖ ≤ c")
@@ -391,7 +386,7 @@ def clipped_contributions(contribution: float, norm: int, neighbours: Neighbours
 def user_rows(longest: float) -> Sensitivity:
     """A table with a row v_u for each user, ‖v_u‖ ≤ Γ = `longest`; the row of somebody who took no part is 0.
 
-    v_u is a function of user u's ratings and of released numbers. So one user more or less moves one row, by Γ.
+    Because v_u is a function of user u's ratings and of released numbers, one user more or less moves one row, by Γ.
     """
     return Sensitivity(longest, 2, Neighbours.USER, "Γ, one row, ‖v_u‖ ≤ Γ")
 
@@ -399,8 +394,8 @@ def user_rows(longest: float) -> Sensitivity:
 def pooled_products(longest: float, neighbours: Neighbours) -> Sensitivity:
     """Σ_u p_u·p_uᵀ over users, where ‖p_u‖ ≤ Γ = `longest` whatever the user's ratings.
 
-    It is a lower triangle, with the elements off the diagonal multiplied by √2. So its norm is the Frobenius norm of
-    the complete matrix.
+    It is a lower triangle, with the elements off the diagonal multiplied by √2, so that its norm is the Frobenius
+    norm of the complete matrix.
 
     *User.* One product more moves it by ‖p·pᵀ‖ = ‖p‖² ≤ Γ². *Bounded, unbounded.* One rating turns its user's p into
     another vector q, and ‖p·pᵀ − q·qᵀ‖² = ‖p‖⁴ + ‖q‖⁴ − 2(p·q)² ≤ 2Γ⁴. Two orthogonal vectors attain this.
@@ -410,10 +405,8 @@ def pooled_products(longest: float, neighbours: Neighbours) -> Sensitivity:
 
 
 def root_counts() -> Sensitivity:
-    """Σ_u √n_u for users with n_u ratings. Unbounded.
-
-    One rating more adds √(n + 1) − √n ≤ 1. It adds 1 for a user who had no rating.
-    """
+    """Σ_u √n_u for users with n_u ratings. Unbounded: one rating more adds √(n + 1) − √n ≤ 1, which it attains for a
+    user who had no rating."""
     return Sensitivity(1.0, 1, Neighbours.UNBOUNDED, "√(n + 1) − √n ≤ 1")
 
 

@@ -1,7 +1,7 @@
 """The account of releases on this machine: a line for each release, never changed, in the folder of dpmf's state.
 
-Releases of one data set add up: a person who has two models learns from both. The account holds names, checksums of
-ratings and times. It is for the person who releases, and is never part of a release.
+Releases of one data set add up, because a person who has two models learns from both. The account, of names,
+checksums of ratings and times, is for the person who releases, and is never part of a release.
 
 A line is on the disk before its release has a name. Lines with the same `release` count as one: a model that was
 saved twice, or a release that was killed between its line and its name, and then ended by the same command.
@@ -65,10 +65,10 @@ def account_file() -> Path:
 
 @contextlib.contextmanager
 def kept_to_oneself() -> Iterator[None]:
-    """Keeps other processes from releasing until this ends. Raises DpmfError if the account cannot be written."""
+    """A context in which other processes cannot release. Raises DpmfError if the account cannot be written."""
     with contextlib.ExitStack() as held:
         with writing(account_file(), _FIX):
-            make_folder(account_file().parent, 0o755)  # nobody else may put another account in its place
+            make_folder(account_file().parent, 0o755)  # no other user may put another account in its place
             held.enter_context(alone(account_file().with_suffix(".lock")))
         yield
 
@@ -81,7 +81,7 @@ def enter(entered: Entered) -> None:
 
 
 def releases_of(dataset: str, checksum: str) -> list[Entered]:
-    """Returns the releases of a data set of that name, or of the same ratings under another name."""
+    """The releases of a data set of that name, or of the same ratings under another name."""
     known = [read() for read in entries()]
     return [each for each in known if dataset == each.dataset or checksum == each.checksum]
 
@@ -119,7 +119,7 @@ def _of_a_value(release: Entered) -> Entered:
 def entries() -> Iterator[Callable[[], Entered]]:
     """Yields a reader for each line of the account.
 
-    Raises DpmfError if the account cannot be read. So does a reader, if its line is not as it was written.
+    Raises DpmfError if the account cannot be read, as does a reader whose line is not as it was written.
     """
     return (partial(_entered, number, line) for number, line in enumerate(_lines(), 1) if line.strip())
 

@@ -1,13 +1,13 @@
 """The two files of a release: `model.npz` with arrays, and `model.json` with the statement and the arrays' SHA-256.
 
-Nothing in the statement depends on what the ε hides. It has neither the number of ratings nor their checksum: both
+Nothing in the statement depends on what the ε hides. It has neither the number of ratings nor their checksum, which
 are functions of the private data that no ε pays for. The sensitivities in the ledger are public for the ledger's
-neighbours (`privacy.sensitivity`). The ids are public if it is public who rated what. Otherwise they are given as
+neighbours (`privacy.sensitivity`). The ids are public if it is public who rated what; otherwise they are given as
 lists, or the caller says that they are public.
 
-Arrays hold numbers and text, and no Python objects, so that nothing is run when they are read. The same arrays
-always give the same bytes. They are not compressed, although noise on a grid could be to a half or more, so that
-no file unpacks to more than it has bytes.
+Arrays hold numbers and text, and no Python objects, so that nothing is run when they are read. The same arrays always
+give the same bytes. They are not compressed, although noise on a grid could be to a half or more, because then no
+file unpacks to more than it has bytes.
 
 Both files are written into a hidden folder beside the release, which then gets the release's name at once. A
 process that is killed leaves nothing under that name, but perhaps the hidden folder, for the next attempt.
@@ -116,7 +116,7 @@ class Statement(SealedModel):
     sha256: str = ""
 
     def entry(self) -> PrivateAlgorithm:
-        """Returns the algorithm with its parameters. Raises DpmfError if its plugin is missing, or is another one."""
+        """The algorithm with its parameters. Raises DpmfError if its plugin is missing, or is another one."""
         key = self.algorithm.get("algorithm")
         known: Any = PRIVATE.get(str(key)) or plugin(str(key))
         try:
@@ -153,7 +153,6 @@ UNIT = "unit "
 def statement_of(
     entry: PrivateAlgorithm, kind: str, ledger: Ledger, dataset: DataStatement, release: str = ""
 ) -> Statement:
-    """Returns the statement of a fit for one ε."""
     guarantee = Guarantee(entry.protects, entry.joint, entry.spends_delta)
     users = USERS if entry.neighbours in HIDE_IDS and dataset.users != NO_USERS else ""
     counted = COUNTED if entry.neighbours in HIDE_IDS and "minimum_ratings" in dataset.filters else ""
@@ -202,7 +201,7 @@ UNKNOWN = (
 
 
 def _plain(value: Any) -> Any:
-    """Replaces infinities by None: JSON has no infinity, and null stands for no bound."""
+    """The value with None for infinities, which JSON has not: null stands for no bound."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -224,7 +223,6 @@ def refuse_a_release(folder: Path) -> None:
 
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Returns the bytes of an npz file."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in sorted(arrays.items()):
@@ -236,7 +234,7 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def unfinished(folder: Path) -> Statement | None:
-    """Returns the statement that a killed process left beside the folder; None without a sound one."""
+    """The statement that a killed process left beside the folder; None without a sound one."""
     path = _beside(folder) / STATEMENT
     try:
         return _statement(path, read_file(path))
@@ -245,7 +243,7 @@ def unfinished(folder: Path) -> Statement | None:
 
 
 def write(folder: Path, statement: Statement, arrays: bytes) -> None:
-    """Writes both files beside the folder, over those that a killed process left. `publish` is the next step.
+    """Writes both files beside the folder, over those that a killed process left; `publish` is the next step.
 
     Raises DpmfError if they cannot be written.
     """
@@ -275,7 +273,7 @@ def _beside(folder: Path) -> Path:
 
 
 def releases_in(place: Path) -> list[Path]:
-    """Returns the place if it is a release, even a damaged one, and else the releases in it."""
+    """The place if it is a release, even a damaged one, and else the releases in it."""
     if any(os.path.exists(place / name) for name in (STATEMENT, ARRAYS)):
         return [place]
     found = place.glob("*/model.*") if os.path.isdir(place) else ()
@@ -283,7 +281,7 @@ def releases_in(place: Path) -> list[Path]:
 
 
 def read(path: Path) -> tuple[Statement, Arrays]:
-    """Reads the release in a folder; `path` may be one of its files. Raises DpmfError for none, or a changed one."""
+    """The release in a folder; `path` may be one of its files. Raises DpmfError for none, or a changed one."""
     folder = path.parent if path.name in (ARRAYS, STATEMENT) and not path.is_dir() else path
     if folder.name.endswith(UNFINISHED):
         raise DpmfError(f"{folder}: is a release that was never finished; give its command again")

@@ -1,7 +1,7 @@
-"""Turns a data set into a released folder, for `dpmf release` and for programs (`dpmf_cli.fit`).
+"""From a data set to a released folder, for `dpmf release` and for programs (`dpmf_cli.fit`).
 
-Fits a method once under a seed that nobody knows, states what holds, refuses what is not proved, enters it into the
-account and writes it.
+A method is fitted once under a secret seed, and its model released: what holds is stated, what is not proved refused,
+the release entered into the account, and written.
 """
 
 import os
@@ -76,7 +76,7 @@ class FittedRecommender(Recommender):
     def save(
         self, folder: Path | str, *, unprovable: bool = False, ids_are_public: bool = False
     ) -> list[account.Total]:
-        """Releases the model: enters it into the account, then writes the folder.
+        """Releases the model, which enters the account before the folder is written.
 
         Returns what all releases of the data set add up to. Raises DpmfError if the ε asked for cannot be proved,
         unless `unprovable`; if the ε hides ids that were taken from the ratings, unless `ids_are_public`; and if the
@@ -119,9 +119,8 @@ class FittedRecommender(Recommender):
 
 
 def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> FittedRecommender:
-    """Fits the method for one ε on all ratings.
-
-    The seed is drawn by the operating system, is held only in memory, and is forgotten when this returns.
+    """The model of the method for one ε, fitted on all ratings, with noise from a seed that the operating system
+    draws, that is held only in memory, and that is forgotten when this returns.
 
     Where ε hides whether a rating exists, it hides whether any does, so no ratings are fitted like some. Raises
     DpmfError if there are none and the list is missing that says for which ids to predict, for an ε outside of 1e-6
@@ -171,14 +170,14 @@ def fitted(entry: PrivateAlgorithm, source: FittedRatings, epsilon: float) -> Fi
 
 
 def stored(recommender: Recommender) -> Arrays:
-    """Returns the arrays of a file: those of the model, and the ids."""
+    """The arrays of a file: those of the model, and the ids."""
     users = {} if recommender.user_ids is None else {"user_ids": recommender.user_ids}
     model = {f"{MODEL}{name}": array for name, array in recommender.arrays.items()}
     return {**model, "item_ids": recommender.item_ids, **users}
 
 
 def load_model(path: Path | str) -> Recommender:
-    """Loads a released model. `path` is its folder. Raises DpmfError if it is not a release, or was changed."""
+    """The released model in the folder `path`. Raises DpmfError if it is not a release, or was changed."""
     statement, arrays = archive.read(Path(path))
     model = {name.removeprefix(MODEL): array for name, array in arrays.items() if name.startswith(MODEL)}
     try:
@@ -193,7 +192,7 @@ def load_model(path: Path | str) -> Recommender:
 
 
 def verified(folders: Iterable[Path]) -> list[Soundness]:
-    """Checks releases, and the account of this machine, by their checksums."""
+    """Whether releases, and the account of this machine, are sound by their checksums."""
     releases, lines = Soundness("releases"), Soundness("account of releases")
     counted = {entered.release for read in account.entries() if (entered := _sound(lines, read)) is not None}
     for folder in folders:
@@ -204,7 +203,7 @@ def verified(folders: Iterable[Path]) -> list[Soundness]:
 
 
 def _sound(found: Soundness, read: Callable[[], Any]) -> Any:
-    """Returns what is read and counts it as sound, or counts it as damaged and returns None."""
+    """What is read and counts it as sound, or counts it as damaged and returns None."""
     try:
         content = read()
     except DpmfError as error:
@@ -247,8 +246,8 @@ def refuse(statement: archive.Statement, *, unprovable: bool, ids_are_public: bo
 def _refuse_nothing(source: FittedRatings, *, users: bool) -> None:
     """Raises DpmfError if there are no ratings, and no list of items, or of `users`, to predict for.
 
-    `refuse` lets nobody release a model without these lists, unless all ids in the ratings are public. Then it is
-    public, too, that there are none.
+    `refuse` lets no model be released without these lists, unless all ids in the ratings are public, in which case it
+    is public, too, that there are none.
     """
     needed = {"items": source.items} | ({"users": source.users} if users else {})
     missing = [what for what, ids in needed.items() if ids is None]
@@ -279,7 +278,7 @@ def fit(
     public_items: ArrayLike | None = None,
     **parameters: Any,
 ) -> FittedRecommender:
-    """Fits one private method on all ratings, with noise from a seed that nobody knows.
+    """The model of one private method, fitted on all ratings, with noise from a secret seed.
 
     algorithm      the method's key: docs/reference.md has all keys, with their parameters
     users, items   (n,) ids, whole numbers or text; or `users` is a data frame with the columns user, item, rating
@@ -294,8 +293,8 @@ def fit(
     The scale is mapped onto 1 to 5 stars, the unit of parameters, and predictions are mapped back. Averages are
     shrunk to their centre by the public rule of `effects.shrinkage`, unless `effects` is given.
 
-    The model predicts for the same ids: `predict(users, items)`. No account counts its ε until `save` releases it.
-    Whoever shows predictions without that must count them. Saving one fitted model twice counts once.
+    The model predicts for the same ids: `predict(users, items)`. No account counts its ε until `save` releases it; if
+    you show predictions without that, you must count them yourself. Saving one fitted model twice counts once.
 
     Raises DpmfError if the method cannot be fitted.
     """
@@ -331,14 +330,14 @@ def fit(
 
 
 def own_ratings(users: Any, items: ArrayLike | None = None, ratings: ArrayLike | None = None) -> OwnRatings:
-    """Returns the ratings that users bring to a joint model's `predict`, from arrays or a data frame."""
+    """The ratings that users bring to a joint model's `predict`, from arrays or a data frame."""
     if items is None:
         users, items, ratings = (_column(users, name) for name in ("user", "item", "rating"))
     return OwnRatings.of(users, items, [] if ratings is None else ratings)
 
 
 def _entry(given: dict[str, Any]) -> Any:
-    """Returns the checked entry. Raises DpmfError for an unknown method, and for parameters that it does not take."""
+    """The checked entry. Raises DpmfError for an unknown method, and for parameters that it does not take."""
     key = given["algorithm"]
     if key in BASELINES:
         raise DpmfError(f"{key} spends no ε, so it cannot be released; fit a private method")
@@ -364,7 +363,7 @@ def _column(frame: Any, name: str) -> Any:
 
 
 def _coded(ids: Any) -> tuple[Any, list[str] | None]:
-    """Returns whole numbers as they are, and text as positions in a list of its distinct values, with that list."""
+    """Whole numbers as they are, and text as positions in a list of its distinct values, with that list."""
     if ids.dtype.kind == "i":
         return ids, None
     labels, codes = np.unique(ids, return_inverse=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def as_ids(ids: ArrayLike, what: str) -> Ids:
-    """Returns (n,) ids as whole numbers or as text. Raises DpmfError for any other type."""
+    """(n,) ids as whole numbers or as text. Raises DpmfError for any other type."""
     found: NDArray[Any] = np.atleast_1d(np.asarray(ids))
     if found.dtype.kind in "iu":
         return found.astype(np.int64)
@@ -47,7 +47,7 @@ def as_ids(ids: ArrayLike, what: str) -> Ids:
 
 
 def places(known: Ids, asked: Ids) -> Longs:
-    """Returns (n,) the position of each id of `asked` in `known`, which has no id twice; −1 if it is not there."""
+    """(n,) the position of each id of `asked` in `known`, which has no id twice; −1 if it is not there."""
     if known.dtype.kind != asked.dtype.kind:
         known, asked = known.astype(str), asked.astype(str)
     if not len(known):
@@ -58,7 +58,7 @@ def places(known: Ids, asked: Ids) -> Longs:
 
 
 def read_list(path: Path) -> Ids:
-    """Reads the ids of a file with one id in each line. Raises DpmfError if there is none, or one stands twice."""
+    """The ids of a file with one id in each line. Raises DpmfError if there is none, or one stands twice."""
     try:
         lines = read_file(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -76,7 +76,7 @@ def read_list(path: Path) -> Ids:
 def within(
     ratings: Ratings, user_ids: Ids, item_ids: Ids, users: Ids | None, items: Ids | None
 ) -> tuple[Ratings, Ids, Ids]:
-    """Returns the ratings in the index space of the given lists of ids, and the ids.
+    """The ratings in the index space of the given lists of ids, and the ids.
 
     A list may be None: then the ids are those in the ratings. Raises DpmfError for an id that is not listed.
     """
@@ -113,7 +113,7 @@ KINDS: dict[str, Any] = {
 
 
 def published(model: Model) -> tuple[str, Arrays]:
-    """Returns the kind of a model for one ε, and all of the model that may be published.
+    """The kind of a model for one ε, and all of the model that may be published.
 
     Raises DpmfError if nothing may be published, or a release cannot hold the model.
     """
@@ -189,7 +189,7 @@ def check_arrays(kind: str, arrays: Arrays, item_ids: Ids, user_ids: Ids | None)
 
 
 def restored(kind: str, arrays: Arrays, entry: Any, own: Ratings) -> Model:
-    """Restores the model from what was `published`. `own` has the ratings that its users bring."""
+    """The model from what was `published`; `own` has the ratings that its users bring."""
     if kind.startswith(UNIT):
         unit = restored(kind.removeprefix(UNIT), arrays, entry, own)
         known_users = arrays.get("users_known", own.user_counts > 0)
@@ -208,7 +208,7 @@ class OwnRatings:
 
     @classmethod
     def of(cls, users: ArrayLike, items: ArrayLike, values: ArrayLike) -> "OwnRatings":
-        """Makes own ratings from arrays. Raises DpmfError for values that are not ids, and for different lengths."""
+        """Own ratings from arrays. Raises DpmfError for values that are not ids, and for different lengths."""
         found = as_ids(users, "users"), as_ids(items, "items"), np.asarray(values, np.float64)
         if len({each.shape for each in found}) != 1:
             fix = "give one of each for every rating"
@@ -240,7 +240,7 @@ class Recommender:
     def predict(
         self, users: ArrayLike, items: ArrayLike, own: OwnRatings | None = None, *, clip: bool = True
     ) -> Doubles:
-        """Returns (n,) predicted ratings of n pairs, clipped to the rating scale unless `clip` is False.
+        """(n,) predicted ratings of n pairs, clipped to the rating scale unless `clip` is False.
 
         `own` are the ratings of these users, for a joint model: a user without own ratings counts as one who has
         rated nothing. Raises DpmfError for values that are not ids, and for own ratings off the scale.
@@ -261,14 +261,14 @@ class Recommender:
         return out
 
     def top(self, user: Any, count: int, own: OwnRatings | None = None) -> tuple[Ids, Doubles]:
-        """Returns the items that `recommend` has for one user, and their predictions."""
+        """The items that `recommend` has for one user, and their predictions."""
         found = self.recommend([user], count, own)
         return as_ids(found.iloc[:, 1], "items"), found["prediction"].to_numpy()
 
     def recommend(
         self, users: ArrayLike, n: int, own: OwnRatings | None = None, **more: Any
     ) -> "pd.DataFrame":
-        """Returns all `recommendations` in one frame. They have the parameters."""
+        """All `recommendations`, which have the parameters, in one frame."""
         import pandas as pd
 
         return pd.concat(self.recommendations(users, n, own, **more), ignore_index=True)
@@ -322,13 +322,12 @@ class Recommender:
 
     @property
     def users_at_once(self) -> int:
-        """How many users are in a block of `recommendations`."""
         return max(1, PAIRS_AT_ONCE // max(1, len(self.item_ids)))
 
     def _best(
         self, model: Model, n_users: int, n: int, seen: tuple[Longs, Longs]
     ) -> tuple[Longs, Longs, Doubles]:
-        """Returns users, items, and unclipped predictions of each user's n best items, without those in `seen`."""
+        """Users, items, and unclipped predictions of each user's n best items, without those in `seen`."""
         n_items = len(self.item_ids)
         users, items = np.divmod(np.arange(n_users * n_items), n_items)
         losses = -self._predicted(model, users, items, False).reshape(n_users, n_items)
@@ -344,11 +343,10 @@ class Recommender:
 
     @cached_property
     def entry(self) -> PrivateAlgorithm:
-        """The algorithm with its parameters."""
         return self.statement.entry()
 
     def _predicted(self, model: Model, users: Longs, items: Longs, clip: bool) -> Doubles:
-        """Predicts (n,) on the scale of the data set. Predictions leave a model only here."""
+        """(n,) predictions on the scale of the data set, which leave a model only here."""
         found = np.asarray(model.predict(users.astype(np.int32), items.astype(np.int32))[:, 0], np.float64)
         scale, stars = self.statement.dataset.scale, self.statement.dataset.stars
         if self.entry.scores_only:  # they order items, and are no ratings
@@ -357,11 +355,10 @@ class Recommender:
         return np.clip(found, scale.minimum, scale.maximum) if clip else found
 
     def for_users(self, asked: Ids, own: OwnRatings | None = None, rows: Longs | None = None) -> Model:
-        """Returns the model with only these users, none of them twice; it predicts for their positions.
+        """The model with only these users, none of them twice; it predicts for their positions.
 
-        `rows` are their `places` in `user_ids`, which are found here unless they are given.
-
-        Ratings enter a model only here: of `own`, those of these users, for items that the model knows.
+        `rows` are their `places` in `user_ids`, found here unless given. Ratings enter a model only here: of `own`,
+        those of these users, for items that the model knows.
         """
         arrays = dict(self.arrays)
         if self.user_ids is not None:
@@ -387,13 +384,13 @@ PAIRS_AT_ONCE = 1 << 21
 
 
 def _cut(users: Longs, starts: range) -> list[Longs]:
-    """Returns the places in `users` of those of each block, in their order; −1 is in no block."""
+    """The places in `users` of those of each block, in their order; −1 is in no block."""
     order = np.argsort(users, kind="stable")
     return np.split(order, np.searchsorted(users[order], starts))[1:]
 
 
 def _rows(array: NDArray[Any], rows: Longs) -> NDArray[Any]:
-    """Returns the `rows` of users. A row of −1 is an unknown user: the mean of all rows, or False in a mask."""
+    """The `rows` of users; one of −1 is an unknown user: the mean of all rows, or False in a mask."""
     found: NDArray[Any] = array[np.maximum(rows, 0)]
     if (rows < 0).any():
         known = array.dtype.kind == "b"
@@ -406,13 +403,13 @@ _SEPARATORS = ",;\t|"
 
 
 def read_pairs(path: Path, names: Mapping[str, str]) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    """Reads (n,) users and (n,) items from a CSV file. Raises DpmfError with the line and the fix."""
+    """(n,) users and (n,) items of a CSV file. Raises DpmfError with the line and the fix."""
     users, items = _read(path, ("user", "item"), names)
     return np.array(users, np.str_), np.array(items, np.str_)
 
 
 def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
-    """Reads ratings from a CSV file. Raises DpmfError with the line and the fix."""
+    """The ratings of a CSV file. Raises DpmfError with the line and the fix."""
     users, items, texts = _read(path, ("user", "item", "rating"), names)
     values = []
     for line, text in enumerate(texts, 2):
@@ -427,7 +424,7 @@ def read_own(path: Path, names: Mapping[str, str]) -> OwnRatings:
 
 
 def _read(path: Path, roles: tuple[str, ...], names: Mapping[str, str]) -> list[list[str]]:
-    """Reads the columns of these roles, found by the data set's names for them, or by the names of the roles."""
+    """The columns of these roles, found by the data set's names for them, or by the names of the roles."""
     try:
         text = read_file(path).decode("utf-8-sig")
         separator = max(_SEPARATORS, key=text.partition("\n")[0].count)

@@ -1,6 +1,6 @@
 """Advice in plain words: which methods become as good as a baseline, at which ε, and what that ε protects.
 
-The advice uses results only. It compares only methods that protect the same. It recommends a method only if its ε can
+The advice uses results only, compares only methods that protect the same, and recommends a method only if its ε can
 be proved for what was run. `answer` says on one page which method to take at one ε.
 """
 
@@ -75,8 +75,8 @@ class Attempt:
     def range(self) -> tuple[float, float]:
         """The interval of the crossing, in provable ε.
 
-        A lower end that is not a number counts as 0. An upper end that is not a number counts as ∞, or as the
-        provable ε if it lies below the grid.
+        A lower end that is not a number counts as 0, an upper one as ∞, or as the provable ε if it lies below the
+        grid.
         """
         low, high, at = self.crossing.low, self.crossing.high, self.crossing.reproduced
         part = self.provable / at if at else 1.0
@@ -86,14 +86,14 @@ class Attempt:
 
 
 def advice(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> str:
-    """Says what `crossings` of `experiments` show, in lines for a terminal."""
+    """What `crossings` of `experiments` show, in lines for a terminal."""
     if not experiments:
         return "There are no results to draw advice from.\n"
     return "".join(map(wrapped, paragraphs(experiments, crossings))).lstrip("\n")
 
 
 def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing]) -> list[str]:
-    """Returns the same advice as paragraphs: a part for each experiment, then what was not tried on each dataset.
+    """The same advice as paragraphs: a part for each experiment, then what was not tried on each dataset.
 
     An item of a list begins with "- ".
     """
@@ -115,10 +115,10 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
                 float(getattr(of, kind)[at]) if of is not None else getattr(crossing, kind) or math.nan
                 for kind in ("claimed", "provable")
             )
-            twin, target = curve and curve.without_noise(), targets.get(crossing.baseline)
+            noise_free, target = curve and curve.without_noise(), targets.get(crossing.baseline)
             clean = None
-            if twin and target and not twin.missing:
-                clean = float(twin.mean()[0]), float(target.mean()[0])
+            if noise_free and target and not noise_free.missing:
+                clean = float(noise_free.mean()[0]), float(target.mean()[0])
             groups.setdefault(guarantee, []).append(Attempt(crossing, claimed, provable, clean))
         named = [(target_name(each), each) for each in measured]
         found += lines(
@@ -141,7 +141,7 @@ def paragraphs(experiments: Sequence[Experiment], crossings: Sequence[Crossing])
 
 
 def _weak_targets(experiment: Experiment, targets: dict[str, Measured]) -> dict[str, list[str]]:
-    """Returns the baselines that a simpler one surely beats, by what beats them: to meet them may still be bad.
+    """The baselines that a simpler one surely beats, by what beats them: to meet them may still be bad.
 
     Each is named with the best of those that beat it. Surely means outside the interval of the difference, paired by
     fold.
@@ -177,7 +177,7 @@ def _choices(attempts: Sequence[Attempt]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def untried(experiments: Sequence[Experiment]) -> list[str]:
-    """Returns sentences on what the experiments of one dataset leave open."""
+    """Sentences on what the experiments of one dataset leave open."""
     curves = [curve for experiment in experiments for curve in experiment.curves]
     kinds, run = {curve.neighbours for curve in curves}, {curve.algorithm for curve in curves}
     seen = {(curve.algorithm, curve.neighbours, curve.mode) for curve in curves}
@@ -234,7 +234,7 @@ def answer(
     guessed_scale: bool = False,
     in_python: bool = False,
 ) -> str:
-    """Writes the page for an experiment with one kind of neighbours, all of whose ε are provable.
+    """The page for an experiment with one kind of neighbours, all of whose ε are provable.
 
     config      the experiment's file, or its results folder
     by_errors   whether the method is chosen by the errors that this page shows
@@ -272,7 +272,7 @@ def answer(
 def _answer_of(
     levels: Sequence[LevelAt], clean: Sequence[LevelAt], crossings: Sequence[Crossing], config: str
 ) -> dict[str, Any] | None:
-    """Returns the method to take, its cost compared with no privacy, and what is near; None if all diverged."""
+    """The method to take, its cost compared with no privacy, and what is near; None if all diverged."""
     found = sorted(filter(_finite, levels), key=attrgetter("value"))
     if not found:
         return None
@@ -280,8 +280,8 @@ def _answer_of(
     error = best.value or 0.0
     method = PRIVATE.get(best.curve.algorithm)  # a plugin is its author's to explain
     least = min(filter(_finite, clean), key=attrgetter("value"), default=None)
-    twin = best.curve.without_noise()
-    without_noise = float(twin.mean()[0]) if twin and not twin.missing else None
+    noise_free = best.curve.without_noise()
+    without_noise = float(noise_free.mean()[0]) if noise_free and not noise_free.missing else None
     level = without_noise or (least.value if least else None)
     constant = [each.value or 0.0 for each in clean if each.curve.algorithm == "ga" and _finite(each)]
     against: dict[str, list[str]] = {}  # averages with the same outcome share a sentence
@@ -313,7 +313,7 @@ def _answer_of(
 
 
 def odds(epsilon: float) -> str:
-    """Returns e^ε as text, also where it is too large for a float."""
+    """e^ε as text, also where it is too large for a float."""
     power = epsilon / math.log(10)
     return f"{math.exp(epsilon):,.1f}" if power < 6 else f"{10 ** (power % 1):.1f}e+{int(power):02d}"
 
@@ -323,7 +323,7 @@ def _finite(level: LevelAt) -> bool:
 
 
 def _overlaps(one: LevelAt, other: LevelAt) -> bool:
-    """Whether two intervals overlap; True if one is missing, since then nobody can tell."""
+    """Whether two intervals overlap; True if one is missing, since then they may."""
     if one.low is None or one.high is None or other.low is None or other.high is None:
         return True
     return one.low <= other.high and other.low <= one.high

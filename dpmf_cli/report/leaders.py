@@ -1,7 +1,5 @@
-"""Reads `leaders.yaml`, the table of the methods that lead on public ratings, which `docs/makers/leaders.py` makes.
-
-To choose by that table, nobody has to look at their own ratings.
-"""
+"""The table `leaders.yaml` of the methods that lead on public ratings, which `docs/makers/leaders.py` makes: to
+choose by it, one need not look at one's own ratings."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -45,12 +43,12 @@ class Ranking(StrictModel):
         return Guarantee(self.protects, self.joint, self.delta)
 
     def nearest(self, epsilon: float) -> LeadersAt:
-        """Returns the leaders at the ε of the table that is nearest in log ε."""
+        """The leaders at the ε of the table that is nearest in log ε."""
         return min(self.at, key=lambda each: abs(math.log(each.epsilon / epsilon)))
 
 
 class Leaders(StrictModel):
-    """The complete table. `methods` maps labels to entries of a config; the ranks come from the `experiments`."""
+    """The complete table: `methods` maps labels to entries of a config, and the ranks come from the `experiments`."""
 
     dpmf: str
     experiments: list[dict[str, Any]]
@@ -58,7 +56,7 @@ class Leaders(StrictModel):
     methods: dict[str, dict[str, Any]]
 
     def ranking(self, wanted: Guarantee) -> Ranking:
-        """Returns the ranking of the methods that keep a guarantee. All δ > 0 count as equal here.
+        """The ranking of the methods that keep a guarantee. All δ > 0 count as equal here.
 
         Raises `DpmfError` if the table has none; the message names the options that ask for what it has.
         """
@@ -79,7 +77,7 @@ class Leaders(StrictModel):
 
 
 def options_of(weaker: Iterable[Guarantee]) -> str:
-    """Returns "add …" with the options of `dpmf recommend` that ask for each of these guarantees; "" for none."""
+    """ "add …" with the options of `dpmf recommend` that ask for each of these guarantees; "" for none."""
     words = [
         " ".join(["--towards others"] * joint + [f"--delta {delta:g}"] * (delta > 0))
         for joint, delta in sorted({(each.joint, each.delta) for each in weaker})
@@ -89,13 +87,12 @@ def options_of(weaker: Iterable[Guarantee]) -> str:
 
 @cache
 def shipped() -> Leaders:
-    """Returns the table that ships with the package."""
     text = (resources.files("dpmf_cli.report") / "leaders.yaml").read_text(encoding="utf-8")
     return Leaders.model_validate(yaml.safe_load(text))
 
 
 def chosen_in_words(ranking: Ranking, epsilon: float, label: str, entry: Mapping[str, Any]) -> list[str]:
-    """Says which method was chosen at an ε of the table, by which ranks and with which parameters, as paragraphs."""
+    """Which method was chosen at an ε of the table, by which ranks and with which parameters, as paragraphs."""
     named = ("algorithm", "label", "neighbours", "mode")
     parameters = {key: value for key, value in entry.items() if key not in named}
     line = yaml.safe_dump(

@@ -1,7 +1,7 @@
 """The files that a run writes beside its manifest: curves, crossings, the ledger, figures and macros.
 
 CSV files are tidy: floats are written by `repr`, so that equal results give equal bytes. A figure that does not exist
-(one fold, one run, a task without a result) is an empty cell.
+(one fold, one run, a task without a result) is an empty field.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,17 +21,17 @@ from dpmf_cli.privacy.protection import GUARANTEES
 from dpmf_cli.report.figures import charts
 from dpmf_cli.report.figures.drawings import drawings
 from dpmf_cli.report.figures.style import FORMATS
-from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, twins_table
+from dpmf_cli.report.tables.crossings import crossings_table, figure_macros, noise_free_table
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, records_table
 from dpmf_cli.report.tables.papers import learned_nothing_table
 
 
 def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Maker]:
-    """Returns the makers of an experiment's files by name. The same results give the same bytes.
+    """The makers of an experiment's files by name: curves, crossings, ledger, figures and macros. The same results
+    give the same bytes.
 
-    The files are curves, crossings, ledger, figures and macros. Curves, crossings and figures are of the metric that
-    the config wants shown.
+    Curves, crossings and figures are of the metric that the config wants shown.
     """
     experiment, shown = collected.experiment, collected.shown
     files = {
@@ -42,12 +42,12 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
         "figures.tex": figure_macros(shown, crossings),
         "ledger.csv": ledger_csv(collected.ledgers),
     }
-    if any(curve.twin is not None for curve in experiment.curves):
-        files["without_noise.md"] = draw(twins_table(shown), "md")
+    if any(curve.noise_free is not None for curve in experiment.curves):
+        files["without_noise.md"] = draw(noise_free_table(shown), "md")
     if (learned_nothing := learned_nothing_table(experiment)) is not None:
         files["local_mean.md"] = draw(learned_nothing, "md")
     if charts.has_error_cdf(experiment):
-        found = charts.with_twins((*experiment.curves, *experiment.baselines))
+        found = charts.with_noise_free((*experiment.curves, *experiment.baselines))
         files["error_cdf.csv"] = _written({"label": each.label, **_errors(each)} for each in found)
         for parameter in charts.swept_parameters(experiment):
             files[f"error_cdf-{parameter}.csv"] = _written(
@@ -66,7 +66,7 @@ def outputs(collected: Collected, crossings: Sequence[Crossing]) -> dict[str, Ma
 
 
 def never_made(experiment: Experiment) -> set[str]:
-    """Returns names of figure files that are out of date: an older version or an older config may have drawn them.
+    """Names of figure files that are out of date: an older version or an older config may have drawn them.
 
     They mix kinds of guarantee, do not name their kind, or name a kind that no curve has. A figure that only waits
     for results is not among them.
@@ -86,7 +86,7 @@ Columns = dict[str, object]
 
 
 def _written(parts: Iterable[Columns]) -> str:
-    """Writes the parts of a table one below the other; all have the same columns. Lines end in \\n."""
+    """The parts of a table, all with the same columns, one below the other. Lines end in \\n."""
     header: list[str] = []
     rows: list[tuple[object, ...]] = []
     for columns in parts:
@@ -112,9 +112,9 @@ def _grid(measured: Measured) -> Columns:
 
 
 def curves_csv(experiment: Experiment) -> str:
-    """Returns a row per curve and ε, then the baselines; metrics beside RMSE if they were measured.
+    """A row per curve and ε, then the baselines; metrics beside RMSE if they were measured.
 
-    If another metric than RMSE is shown, it takes the place of `rmse`. The means of the other metrics follow.
+    If another metric than RMSE is shown, it takes the place of `rmse`, and the means of the other metrics follow.
     `sd_folds` and `sd_runs` are standard deviations over folds and over the runs of a fold; `low` and `high` are the
     95 % interval of the mean (`evaluation.statistics`).
     """
@@ -148,11 +148,11 @@ def curves_csv(experiment: Experiment) -> str:
             },
         }
 
-    return _written(map(columns, charts.with_twins(everything)))
+    return _written(map(columns, charts.with_noise_free(everything)))
 
 
 def folds_csv(experiment: Experiment) -> str:
-    """Returns a row per curve, ε, fold and run, then the baselines, each followed by its twin without noise.
+    """A row per curve, ε, fold and run, then the baselines, each followed by its noise-free run.
 
     Columns of all other metrics that were measured follow `rmse`. Folds and runs count from 0, as in the names of
     tasks. `status` is "measured", "diverged" if the RMSE is infinite, or "missing" if the task has no result.
@@ -168,12 +168,12 @@ def folds_csv(experiment: Experiment) -> str:
         return {**_name(measured), **_grid(measured), "fold": fold, "run": run, **metrics, "status": status}
 
     return _written(
-        map(columns, charts.with_twins((*experiment.curves, *experiment.baselines, *experiment.aside)))
+        map(columns, charts.with_noise_free((*experiment.curves, *experiment.baselines, *experiment.aside)))
     )
 
 
 def growth_csv(experiment: Experiment) -> str:
-    """Returns a row per portion of the ratings, curve and ε, then the portion's baselines.
+    """A row per portion of the ratings, curve and ε, then the portion's baselines.
 
     `rmse` is the mean over folds and runs, and `sd_folds` its standard deviation over folds. `twin_rmse` is the RMSE
     of the algorithm without noise. The loss is that of `loss_of`. An unknown figure is empty.
@@ -187,7 +187,7 @@ def growth_csv(experiment: Experiment) -> str:
             if is_complete(measured):
                 with np.errstate(invalid="ignore"):
                     rmse, sd = measured.mean(), sd_over_folds(measured.rmse)
-            twin, loss = measured.twin, charts.loss_of(experiment, measured)
+            noise_free, loss = measured.noise_free, charts.loss_of(experiment, measured)
             parts.append(
                 {
                     **_name(measured, "label"),
@@ -196,7 +196,7 @@ def growth_csv(experiment: Experiment) -> str:
                     **_grid(measured),
                     "rmse": rmse,
                     "sd_folds": sd,
-                    "twin_rmse": np.nan if twin is None else float(twin["rmse"].mean()),
+                    "twin_rmse": np.nan if noise_free is None else float(noise_free["rmse"].mean()),
                     **dict(zip(("loss", "loss_sd", "loss_low", "loss_high"), loss, strict=True)),
                 }
             )
@@ -204,6 +204,6 @@ def growth_csv(experiment: Experiment) -> str:
 
 
 def _errors(measured: Measured) -> Columns:
-    """Returns, for each ε and x, the fraction of absolute errors that are at most x, over folds × runs."""
+    """For each ε and x, the fraction of absolute errors that are at most x, over folds × runs."""
     mean, sd = charts.error_moments(measured)
     return {"epsilon": measured.epsilons[:, None], "x": np.array(measured.limits), "mean": mean, "sd": sd}

@@ -22,7 +22,7 @@ _BROKEN = "\0"
 
 
 def lines(template: str, **values: Any) -> list[str]:
-    """Returns the lines of a template's text, except empty ones: paragraphs, notes, or items of a list."""
+    """The lines of a template's text, except empty ones: paragraphs, notes, or items of a list."""
     text = _environment().get_template(f"{template}.txt.j2").render(**values)
     return [line.replace(_BROKEN, "\n") for line in text.split("\n") if line]
 
@@ -46,14 +46,14 @@ def _environment() -> Environment:
     return environment
 
 
-def end_in_words(end: End, cell: Crossing) -> str:
-    """Describes an end of a crossing's interval: an ε, or the side of the grid on which the end lies."""
+def end_in_words(end: End, crossing: Crossing) -> str:
+    """An end of a crossing's interval, in words: an ε, or the side of the grid on which the end lies."""
     if end == Status.NO_EPSILON:
         return "no ε"
     if end == Status.BELOW_GRID:
-        return f"below {cell.grid_low:g}"
+        return f"below {crossing.grid_low:g}"
     if end == Status.NOT_REACHED:
-        return f"beyond {cell.grid_high:g}"
+        return f"beyond {crossing.grid_high:g}"
     return significant(end) if isinstance(end, float) else "?"
 
 
@@ -63,7 +63,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def wrapped(paragraph: str) -> str:
-    """Breaks a paragraph or a list item into lines, but never inside ε = 1 or a `command`, which people copy."""
+    """A paragraph or a list item broken into lines, but never inside ε = 1 or a `command`, which people copy."""
     bullet = paragraph.startswith("- ")
     whole = re.sub("`[^`]*`| = ", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), paragraph)
     filled = textwrap.fill(

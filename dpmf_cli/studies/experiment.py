@@ -19,13 +19,13 @@ from dpmf_cli.experiment.results.task import Outcome, tasks_of
 from dpmf_cli.experiment.running.calibration import REFERENCE, known
 from dpmf_cli.experiment.running.cutting import portions_of
 from dpmf_cli.experiment.running.plan import run_rounds
-from dpmf_cli.papers.printed_cells import beside_print
+from dpmf_cli.papers.printed_values import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The outcome of a run. `missing` counts tasks without a result: they failed, or somebody deleted their files.
+    """The outcome of a run. `missing` counts tasks without a result, which failed, or whose files were deleted.
 
     again   its config and data, and what the next run says before its tables; empty if that may have something to do
     """

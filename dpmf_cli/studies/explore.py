@@ -1,4 +1,4 @@
-"""Runs many settings of what a paper leaves open, as one run, and judges claims and printed cells in each."""
+"""Many settings of what a paper leaves open, run as one, and claims and printed values judged in each."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,8 +41,8 @@ from dpmf_cli.papers.record import (
     text_of,
 )
 from dpmf_cli.papers.rules import Theorem, digest_of, margins, rules_of
-from dpmf_cli.papers.rules.cells import cells
 from dpmf_cli.papers.rules.language import Margin
+from dpmf_cli.papers.rules.printed_values import printed_values
 from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
 from dpmf_cli.papers.verdicts import UNBOUNDED
 
@@ -51,10 +51,8 @@ Configs = dict[str, ExperimentConfig]
 
 
 def shipped(on: OnData, data: str, folder: Path = FOLDER) -> Configs:
-    """Returns the configs of a space on one data set, with its folds and runs.
-
-    Raises DpmfError for a config of another data set.
-    """
+    """The configs of a space on one data set, with its folds and runs. Raises DpmfError for a config of another data
+    set."""
     found = {}
     for name in on.configs:
         config = load_config(folder / f"{name}.yaml")
@@ -66,7 +64,7 @@ def shipped(on: OnData, data: str, folder: Path = FOLDER) -> Configs:
 
 
 def with_settings(space: Space, settings: Iterable[Setting], configs: Configs) -> list[Configs]:
-    """Returns these configs under each setting. Raises DpmfError for values that make an invalid config."""
+    """These configs under each setting. Raises DpmfError for values that make an invalid config."""
     found = []
     for setting in settings:
         chosen = (choice.values[at] for choice, at in zip(space.open, setting, strict=True))
@@ -89,12 +87,12 @@ def _of(config: ExperimentConfig, data: dict[str, Any], what: str) -> Experiment
 
 
 def distinct(explored: Sequence[Configs]) -> list[ExperimentConfig]:
-    """Returns each distinct config of all settings once."""
+    """Each distinct config of all settings once."""
     return list({config.hash: config for under in explored for config in under.values()}.values())
 
 
 def best_on_one_half(settings: Sequence[Experiment], *, swap: bool) -> Experiment:
-    """Returns a config's experiment on one half of the folds, with the settings that are best on the other half.
+    """A config's experiment on one half of the folds, with the settings that are best on the other half.
 
     Each curve and each baseline takes at each ε the setting with the lowest mean RMSE on the choosing half. A
     further curve is the best of all curves of its algorithm, so that none is chosen where it is measured.
@@ -120,10 +118,10 @@ def best_on_one_half(settings: Sequence[Experiment], *, swap: bool) -> Experimen
 def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequence[int]) -> Measured:
     best = _least(np.array([each.rmse[choosing].mean(axis=(0, 1)) for each in settings]))
     rmse = np.stack([settings[at].rmse[testing][:, :, e] for e, at in enumerate(best)], axis=-1)
-    twins = [each.twin["rmse"] for each in settings if each.twin]
-    twin = None
-    if len(twins) == len(settings):
-        twin = {"rmse": twins[_least(np.array([each[choosing].mean() for each in twins]))][testing]}
+    clean = [each.noise_free["rmse"] for each in settings if each.noise_free]
+    noise_free = None
+    if len(clean) == len(settings):
+        noise_free = {"rmse": clean[_least(np.array([each[choosing].mean() for each in clean]))][testing]}
     return replace(
         settings[0],
         epsilons=np.array([settings[at].epsilons[e] for e, at in enumerate(best)]),
@@ -131,19 +129,19 @@ def _best(settings: Sequence[Measured], choosing: Sequence[int], testing: Sequen
         claimed=np.array([settings[at].claimed[e] for e, at in enumerate(best)]),
         provable=np.array([settings[at].provable[e] for e, at in enumerate(best)]),
         missing=int(np.isnan(rmse).any(axis=(0, 1)).sum()),
-        twin=twin,
+        noise_free=noise_free,
         others={},
     )
 
 
 def _least(values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Returns the place of the least along the first axis; NaN counts as ∞."""
+    """The place of the least along the first axis; NaN counts as ∞."""
     found: NDArray[np.intp] = np.where(np.isnan(values), np.inf, values).argmin(axis=0)
     return found
 
 
 def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
-    """Returns by claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
+    """By claim what audits say about a paper's theorems. Audits in the results folder are not run again."""
     rules = rules_of(key).rules
     theorems = {claim: rule for claim, rule in rules.items() if isinstance(rule, Theorem)}
     if not theorems:
@@ -188,7 +186,7 @@ class Exploration:
 
 
 def exploration(key: str, data: str, count: int | None = None) -> Exploration:
-    """Returns what exploring a paper would run: `count` settings, or as many as its space says."""
+    """What exploring a paper would run: `count` settings, or as many as its space says."""
     known = space(key)
     on = known.on(data)
     settings = known.settings(count or on.settings, key)
@@ -202,14 +200,15 @@ def exploration(key: str, data: str, count: int | None = None) -> Exploration:
 
 
 def plan_of(of: Exploration, folders: Folders, *, parsing: bool = True) -> Plan:
-    """Plans what is left to run. A fit that several settings share runs once."""
+    """What is left to run; a fit that several settings share runs once."""
     configs = [config for under in of.configs.values() for config in distinct(under)]
     configs += [config for under in of.shipped.values() for config in under.values()]
     return whole_plan(configs, folders, parsing=parsing)
 
 
 def explore(of: Exploration, folders: Folders, processes: int) -> Explored:
-    """Runs what is left of an exploration, and judges it. Raises DpmfError for every error that a user can mend."""
+    """The findings of an exploration, of which it runs what is left. Raises DpmfError for every error that a user can
+    mend."""
     plan = plan_of(of, folders)
     say(f"{of.key}: {len(of.settings)} settings on {of.data}, {plan.summary}")
     refuse_failures(run_whole(f"explore {of.key}", plan, folders, processes))
@@ -217,7 +216,7 @@ def explore(of: Exploration, folders: Folders, processes: int) -> Explored:
 
 
 def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) -> tuple[Path, Record]:
-    """Explores and audits, and adds what was found to the paper's record, in a folder. Returns its file, and it."""
+    """The file of the paper's record in a folder, and the record, with what exploring and auditing found."""
     found = explore(of, folders, processes)
     theorems = proved(of.key, folders.results, processes)
     path = path_of(folder, of.key)
@@ -273,7 +272,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     tried = []
     for setting, under, folds in zip(of.settings, experiments, by_setting, strict=True):
         margins = tuple(tuple(_recorded(key, each) for each in folds) for key in known)
-        off = {name: cell.off for name, cell in cells(of.key, Evidence(under, of.data)).items()}
+        off = {name: value.off for name, value in printed_values(of.key, Evidence(under, of.data)).items()}
         tried.append(Tried(setting=setting, margins=margins, off=off))
     return Explored(
         title=data.title,
@@ -285,7 +284,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         configs=of.space.on(of.data).configs,
         open={choice.name: tuple(value.name for value in choice.values) for choice in of.space.open},
         sets=digest_of(of.key, of.space),
-        printed=cells(of.key, Evidence(shipped, of.data)),
+        printed=printed_values(of.key, Evidence(shipped, of.data)),
         atoms=tuple(atoms),
         tried=tuple(tried),
     )
@@ -314,7 +313,7 @@ def _atoms(of: Exploration, evidence: Evidence) -> Atoms:
 
 
 def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Atoms]:
-    """Returns all margins on all folds together, then on each."""
+    """All margins on all folds together, then on each."""
     evidence = Evidence(experiments, of.data)
     return [_atoms(of, evidence), *(_atoms(of, evidence.of_fold(fold)) for fold in range(folds))]
 
@@ -322,10 +321,8 @@ def _on_folds(of: Exploration, experiments: Experiments, folds: int) -> list[Ato
 def _searched(
     of: Exploration, experiments: Sequence[Experiments]
 ) -> tuple[list[Atoms], list[tuple[Atoms, Atoms]]]:
-    """Returns all margins with the best setting for each ε, chosen on one half of the folds, measured on the other.
-
-    They are given both ways round, then for each of `RESAMPLES` draws of settings.
-    """
+    """All margins with the best setting for each ε, chosen on one half of the folds and measured on the other, both
+    ways round; then for each of `RESAMPLES` draws of settings."""
 
     def found(among: Sequence[int], swap: bool) -> Atoms:
         best = {
@@ -350,8 +347,8 @@ def _recorded(key: tuple[str, str, str], atoms: Atoms) -> float | None:
 
 
 def _finite(value: float) -> float | None:
-    """Rounds a margin for a record, because NumPy's logarithms differ between processors in the last digits. None for
-    NaN, and ±`UNBOUNDED` for ∞."""
+    """A margin for a record, rounded because NumPy's logarithms differ between processors in the last digits; None
+    for NaN, and ±`UNBOUNDED` for ∞."""
     if math.isnan(value):
         return None
     return float(f"{max(-UNBOUNDED, min(UNBOUNDED, value)):.6g}")

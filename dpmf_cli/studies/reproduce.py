@@ -1,4 +1,4 @@
-"""Reproduces parts of papers: runs their experiments as one run, then writes their tables and figures.
+"""Parts of papers reproduced: their experiments run as one run, then their tables and figures written.
 
 `expected_rmse/` has the figures that a reproduction is expected to find, with their spread: from a run of dpmf's
 makers.
@@ -79,10 +79,8 @@ Took = tuple[int, float]
 
 
 def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experiment], dict[str, Took]]:
-    """Runs what is left and writes the results folder of every experiment.
-
-    Returns the experiments, and the cost of each that was run. Raises DpmfError if tasks fail.
-    """
+    """The experiments, of which it runs what is left and writes the results folders, and the cost of each that was
+    run. Raises DpmfError if tasks fail."""
     ended, times = list[Outcome](), dict[str, Took]()
     for words, plan in of.plans(folders):
         say(words)
@@ -96,7 +94,7 @@ def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experim
 
 
 def _written(folders: Folders, named: tuple[str, ExperimentConfig]) -> Experiment:
-    """Writes the results folder of an experiment, by the name of its config, whose tasks are done."""
+    """An experiment, by the name of its config, whose tasks are done and whose results folder it writes."""
     name, config = named
     finished = run(config, folders, command=f"dpmf run {name}")
     if finished.failures or finished.missing:
@@ -107,12 +105,12 @@ def _written(folders: Folders, named: tuple[str, ExperimentConfig]) -> Experimen
 
 
 def processes_for(plan: Plan, jobs: int) -> int:
-    """Returns how many processes to use: as many as asked for, or one if this machine lacks the memory for them."""
+    """How many processes to use: as many as asked for, or one if this machine lacks the memory for them."""
     return jobs if plan.peak_bytes(jobs) < MEMORY_SHARE * memory() else 1
 
 
 def write_outputs(of: Reproduction, results: Path, makers: Mapping[Table, Maker]) -> Iterator[Path]:
-    """Writes those tables and figures of each part that have any content, and yields their files."""
+    """Yields the files of those tables and figures of each part that have any content, once they are written."""
     for part in of.parts:
         for output in part.outputs:
             names = [name for name in output.configs or part.configs if name in of.configs]
@@ -131,7 +129,7 @@ def write_outputs(of: Reproduction, results: Path, makers: Mapping[Table, Maker]
 
 
 def took(plan: Plan, ended: Iterable[Outcome]) -> dict[str, Took]:
-    """Returns the cost of each experiment by name. A task that several experiments share counts for the first."""
+    """The cost of each experiment by name; a task that several share counts for the first."""
     of = {task.key: entry.experiment for entry in plan.entries for task in entry.left}
     found = dict[str, Took]()
     for outcome in ended:
@@ -141,7 +139,7 @@ def took(plan: Plan, ended: Iterable[Outcome]) -> dict[str, Took]:
 
 
 def times_text(times: Mapping[str, Took], seconds: float, processes: int) -> TextTable:
-    """Makes a table with a row for each experiment, the longest first, and a row for all.
+    """A table with a row for each experiment, the longest first, and a row for all.
 
     seconds    time by the clock of the complete command
     processes  how many worked side by side
@@ -175,7 +173,7 @@ POINTS = 3
 
 @dataclass(frozen=True)
 class Figure:
-    """Mean and standard deviation of the RMSE over folds and runs, at one ε. A single RMSE has deviation 0."""
+    """Mean and standard deviation of the RMSE over folds and runs, at one ε; 0 for a single RMSE."""
 
     mean: float
     deviation: float
@@ -190,10 +188,8 @@ Figures = Mapping[str, Figure]
 
 
 def figures_of(experiment: Experiment) -> dict[str, Figure]:
-    """Returns the figures of an experiment that can be expected: for each curve, those at a few ε.
-
-    With growth, each portion of the ratings has its own.
-    """
+    """The figures of an experiment that can be expected: for each curve, and with growth for each portion of the
+    ratings, those at a few ε."""
     found = {}
     parts = [
         (f" on {stage.portion.share:g}", (*stage.curves, *stage.baselines)) for stage in experiment.growth
@@ -213,7 +209,7 @@ def figures_of(experiment: Experiment) -> dict[str, Figure]:
 
 
 def figures_off(expected: Figures, found: Figures) -> dict[str, float | None]:
-    """Returns the expected figures that an experiment found outside the spread, as found; None for those it lacks."""
+    """The expected figures that an experiment found outside the spread, as found; None for those it lacks."""
     means = {figure: found[figure].mean if figure in found else None for figure in expected}
     return {
         figure: mean for figure, mean in means.items() if mean is None or not expected[figure].admits(mean)
@@ -221,15 +217,13 @@ def figures_off(expected: Figures, found: Figures) -> dict[str, float | None]:
 
 
 def path_of(*, small: bool) -> Path:
-    """Returns the file of expected figures, of the small or of the complete reproduction."""
+    """The file of expected figures, of the small or of the complete reproduction."""
     return EXPECTED / ("small.json" if small else "whole.json")
 
 
 def read_expected(path: Path) -> dict[str, Figures]:
-    """Reads the expected figures of experiments, by name; an empty dictionary if there is no such file.
-
-    Raises DpmfError for a file without expected figures.
-    """
+    """The expected figures of experiments, by name; an empty dictionary if there is no such file. Raises DpmfError
+    for a file without expected figures."""
     try:
         held: dict[str, dict[str, list[float]]] = json.loads(path.read_text())
         return {name: {key: Figure(*pair) for key, pair in found.items()} for name, found in held.items()}

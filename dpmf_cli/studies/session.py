@@ -56,19 +56,19 @@ class Results:
     finished: experiment.Finished = field(repr=False)
 
     def crossings(self) -> "DataFrame":
-        """Returns a row for each method and baseline, as `dpmf crossings --format csv`."""
+        """A row for each method and baseline, as `dpmf crossings --format csv`."""
         return _frame(draw(crossings_table(self.finished.crossings), "csv"))
 
     def curves(self) -> "DataFrame":
-        """Returns a row for each method and ε, and for each baseline, as `curves.csv`."""
+        """A row for each method and ε, and for each baseline, as `curves.csv`."""
         return _frame(curves_csv(self.finished.collected.shown))
 
     def frontier(self) -> "DataFrame":
-        """Returns a row for each guarantee and ε, with the method that leads, as `dpmf frontier --format csv`."""
+        """A row for each guarantee and ε, with the method that leads, as `dpmf frontier --format csv`."""
         return _frame(draw(frontier_table([self.finished.collected.experiment]), "csv"))
 
     def plot(self, name: str = "") -> Figure:
-        """Returns a figure by the name that `dpmf plot` gives its file; by default the first one."""
+        """A figure by the name that `dpmf plot` gives its file; by default the first one."""
         found = figures(self.finished.collected.shown)
         if not found or name not in ("", *found):
             raise DpmfError(f'{self.folder}: no figure "{name}"{did_you_mean(name, found)}')
@@ -78,7 +78,8 @@ class Results:
 
 @contextmanager
 def _for_programs() -> Iterator[None]:
-    """Says that an interrupt loses nothing; errors name the data frame and arguments, not its file and options."""
+    """A context that says that an interrupt loses nothing, and in which errors name the data frame and arguments, not
+    its file and options."""
     before = APART.set(True)
     try:
         yield
@@ -102,7 +103,8 @@ def run(
     jobs: int | None = None,
     data: Path | str | None = None,
 ) -> Results:
-    """Runs an experiment like `dpmf run`: finished tasks are not run again, also not those of an interrupted call.
+    """The results of an experiment, run like `dpmf run`: finished tasks, also of an interrupted call, are not run
+    again.
 
     config    a YAML file, the name of a shipped config, or a dictionary of what such a file holds
     ratings   a data frame with the columns user, item, rating, and timestamp for a split by time; it takes the place
@@ -133,7 +135,8 @@ def advise(
     results: Path | str = "results",
     jobs: int | None = None,
 ) -> Results:
-    """Runs every provable method on a data frame of ratings, like `dpmf advise`, and prints which one to take.
+    """The results of every provable method on a data frame of ratings; like `dpmf advise`, it prints which one to
+    take.
 
     protects   what ε hides: value, presence, user or local
     epsilon    the ε that you would accept
@@ -167,9 +170,10 @@ def print_answer(
     only_first: bool = False,
     as_json: bool = False,
 ) -> experiment.Finished:
-    """Runs a config and prints the page that says which method to take; `before` follows the page's title.
+    """The outcome of a config, which it runs; it prints the page that says which method to take, in which `before`
+    follows the title.
 
-    If that takes long, there is a first page from two folds of a few methods. Its tasks are a part of the whole.
+    If that takes long, there is a first page from two folds of a few methods, whose tasks are a part of the whole.
 
     file        the file of the config; None if it is a program's
     only_first  whether the first page is all, where there is one
@@ -219,7 +223,7 @@ long; and how many of the methods that lead on public ratings it tries, in each 
 
 
 def first_part(config: ExperimentConfig, folders: Folders, epsilon: float) -> ExperimentConfig | None:
-    """Returns the config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
+    """The config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
     made, _ = plan_without_parsing(config, folders, REFERENCE)
     seconds = sum(each.seconds_left for each in made.entries)
     if config.folds_run < 2 or config.seed == SECRET or seconds < 5 * FIRST_SECONDS:
@@ -250,10 +254,8 @@ def first_part(config: ExperimentConfig, folders: Folders, epsilon: float) -> Ex
 def _config(
     config: Config, ratings: "DataFrame | None", scale: Limits | None, folders: Folders
 ) -> ExperimentConfig:
-    """Returns the checked config. The ratings of a data frame take the place of its `dataset`.
-
-    They become a file of the cache, named by its content, so that worker processes and `dpmf verify` find them.
-    """
+    """The checked config. The ratings of a data frame take the place of its `dataset`: they become a file of the
+    cache, named by its content, so that worker processes and `dpmf verify` find them."""
     if not isinstance(config, Mapping):
         if ratings is None:
             return load_config(Path(config))

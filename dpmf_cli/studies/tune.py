@@ -1,4 +1,5 @@
-"""Searches parameters with the same number of trials for every method, and chooses by the metric at each of a few ε.
+"""A search of parameters, with the same number of trials for every method, and a choice by the metric at each of a
+few ε.
 
 What suits a small ε seldom suits a large one, so the best setting is chosen at each ε by itself. A tuned entry has it
 from the geometric mean of this ε and the one before to that with the next (`by_epsilon`).
@@ -8,8 +9,8 @@ search continues. The settings are a scrambled Halton sequence, which covers a s
 the seed and the entry's name: the first 8 of 32 trials are those of 8 trials. A sequential search, such as Optuna's
 TPE, would depend on the order in which trials end.
 
-A choice by errors on the ratings that are reported leaks more than the stated ε (Papernot and Steinke 2022). So tune
-on other ratings.
+Tune on other ratings than those that you report, because a choice by errors leaks more than the stated ε (Papernot
+and Steinke 2022).
 """
 
 import os
@@ -53,7 +54,7 @@ MOST_DRAWS = 100
 def settings_of(
     entry: PrivateAlgorithm, space: Mapping[str, list[Any]], count: int, *name: str | int
 ) -> tuple[list[Setting], int]:
-    """Returns distinct settings of an entry, first that as written: `count`, or as many as the space has; and how
+    """Distinct settings of an entry, first that as written: `count`, or as many as the space has; and how
     many draws were invalid. Their randomness is a function of `name` and of the entry's."""
     found: dict[str, Setting] = {str(entry.parameters()): (entry, {})}
     refused = 0
@@ -72,7 +73,7 @@ def settings_of(
 
 
 def for_trials(config: ExperimentConfig, at: Sequence[float]) -> ExperimentConfig:
-    """Returns a config with these ε (or θ), or the lowest but ε → 0, middle and highest of its own, which measures
+    """A config with these ε (or θ), or the lowest but ε → 0, middle and highest of its own, which measures
     nothing but the metric that is shown, of private entries that have it. Raises DpmfError for ε that no grid can
     have."""
     axis = "epsilons" if config.thetas is None else "thetas"
@@ -109,8 +110,8 @@ def tune(
     folders: Folders,
     processes: int,
 ) -> tuple[list[Tuned], TextTable]:
-    """Runs what is left of `count` trials of every private entry that has a space; returns what was found for each,
-    and its table. Raises DpmfError for what a user can mend."""
+    """What `count` trials of every private entry that has a space, of which it runs what is left, have found for
+    each, and its table. Raises DpmfError for what a user can mend."""
     base = for_trials(config, at)
     tried = dict[str, tuple[list[Setting], int]]()
     for entry in base.algorithms:
@@ -159,7 +160,7 @@ def tune(
 def changes(
     written: PrivateAlgorithm, chosen: Sequence[PrivateAlgorithm], grid: Sequence[float]
 ) -> dict[str, Any]:
-    """Returns the keys with which an entry has the chosen setting at each ε of a grid; none if all are as written."""
+    """The keys with which an entry has the chosen setting at each ε of a grid; none if all are as written."""
     if all(each is written for each in chosen):
         return {}
     at_each = [next(entry.pieces([epsilon]))[0] for entry, epsilon in zip(chosen, grid, strict=True)]
@@ -177,7 +178,7 @@ def changes(
 
 
 def tuned_config(path: Path, config: ExperimentConfig, rows: Sequence[Tuned], to: Path) -> str:
-    """Returns the text of a file `to` that extends the config of `path`: all entries as written there, then those for
+    """The text of a file `to` that extends the config of `path`: all entries as written there, then those for
     which a better setting was found, labelled "…, tuned"."""
     found, written = config_file(path), {entry.name: entry for entry in config.algorithms}
     tuned = [

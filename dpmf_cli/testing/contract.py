@@ -1,4 +1,4 @@
-"""The contract of every algorithm: tests to inherit. They run over the algorithms that the subclass lists."""
+"""The contract of every algorithm: tests to inherit, which run over the algorithms that the subclass lists."""
 
 import pickle
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
+from dpmf_cli.privacy.release import Numbers, Perturbed, Recorder, Release
 
 LARGE = 1e9
 """A θ at which noise no longer matters, though the code still draws it."""
@@ -28,7 +28,7 @@ LARGE_GAUSSIAN = 1e5
 def make_ratings(
     seed: int = 0, n_users: int = 60, n_items: int = 40, density: float = 0.3, scale: Scale | None = None
 ) -> Ratings:
-    """Returns ratings with user effects, item effects and one latent factor. Every user and item has a rating."""
+    """Ratings with user effects, item effects and one latent factor, in which every user and item has a rating."""
     scale = scale or Scale(1, 5, 1)
     rng = np.random.default_rng(seed)
     rated = rng.random((n_users, n_items)) < density
@@ -46,7 +46,7 @@ def make_ratings(
 
 
 def variants_of(algorithm: type[PrivateAlgorithm], **parameters: Any) -> dict[str, PrivateAlgorithm]:
-    """Returns the algorithm with these parameters for all neighbours and modes that it offers, each by a name."""
+    """The algorithm with these parameters for all neighbours and modes that it offers, each by a name."""
     return {
         f"{algorithm.key()}-{neighbours}-{mode}": algorithm.model_validate(
             {"algorithm": algorithm.key(), "neighbours": neighbours, "mode": mode, **parameters}
@@ -61,12 +61,12 @@ def fit(
     thetas: list[float],
     run: int = 0,
     *,
-    witness: Witness | None = None,
+    recorder: Recorder | None = None,
     noise_of_run: int | None = None,
 ) -> tuple[Any, Ledger]:
-    """Fits an algorithm for the ε of each θ. θ and ε are equal unless the noise is Gaussian.
+    """The model and ledger of an algorithm for the ε of each θ, which are equal unless the noise is Gaussian.
 
-    witness       sees every release
+    recorder       sees every release
     noise_of_run  the run whose noise is drawn; everything else is drawn as in `run`
     """
     if isinstance(algorithm, PrivateAlgorithm):
@@ -75,13 +75,13 @@ def fit(
         ledger = Ledger([np.inf])
     streams = Streams(1, "data", algorithm.algorithm, 0, run)
     curator = Curator(
-        ledger, streams if noise_of_run is None else replace(streams, run=noise_of_run), witness
+        ledger, streams if noise_of_run is None else replace(streams, run=noise_of_run), recorder
     )
     return algorithm.fit(train, ledger.limit, streams=streams, curator=curator), ledger
 
 
-class Silencing(Witness):
-    """A witness that publishes all numbers as they were measured, without their noise."""
+class Silencing(Recorder):
+    """A recorder that publishes all numbers as they were measured, without their noise."""
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
@@ -154,7 +154,7 @@ class AlgorithmContract:
     def test_no_rating_at_all_is_enough_to_fit(
         self, algorithm: Algorithm, count: int, n_users: int, n_items: int
     ) -> None:
-        """A fit that fails without ratings reveals that there are none. The numbers of users and items are public."""
+        """A fit that fails without ratings reveals that there are none; the numbers of users and items are public."""
         first = np.zeros(count, np.int32)
         rated = first, first, np.full(count, 4, np.float32)
         few = Ratings(
@@ -201,12 +201,12 @@ class PrivateAlgorithmContract(AlgorithmContract):
     def tied(self, algorithm: PrivateAlgorithm, ratings: Ratings) -> NDArray[np.bool_]:
         """(n_users·n_items,) for which pairs, user after user, several answers are equally good without noise.
 
-        An exact mechanism chooses one of these answers, and even a little noise may choose another. So the
-        predictions of such a pair need not equal those of the twin. By default there are no such pairs.
+        Because an exact mechanism chooses one of these answers, and even a little noise may choose another, the
+        predictions of such a pair need not equal those of the noise-free run. By default there are no such pairs.
         """
         return np.zeros(ratings.n_users * ratings.n_items, np.bool_)
 
-    def test_with_large_epsilon_it_meets_its_non_private_twin(
+    def test_with_large_epsilon_it_meets_its_noise_free_run(
         self, algorithm: PrivateAlgorithm, ratings: Ratings
     ) -> None:
         large, tolerance = (LARGE_GAUSSIAN, 5e-3) if algorithm.spends_delta else (LARGE, 1e-4)
@@ -241,20 +241,20 @@ class PrivateAlgorithmContract(AlgorithmContract):
         moved = np.abs(one - other).max() / np.maximum(np.abs(one), np.abs(other)).max()
         assert (moved > 1e-3) == algorithm.joint
 
-    def test_every_kernel_that_adds_noise_does_what_its_plain_twin_does(
+    def test_every_kernel_that_adds_noise_does_what_its_python_reference_does(
         self, algorithm: PrivateAlgorithm, ratings: Ratings
     ) -> None:
-        """With a witness, the plain twins run instead of the kernels. Both predict the same, except for rounding."""
+        """With a recorder, Python references run instead of kernels; both predict the same, except for rounding."""
         compiled, plain = (
-            predict_all(fit(algorithm, ratings, [3.0], witness=witness)[0], ratings)
-            for witness in (None, Witness())
+            predict_all(fit(algorithm, ratings, [3.0], recorder=recorder)[0], ratings)
+            for recorder in (None, Recorder())
         )
         assert np.abs(compiled - plain).max() < 1e-3 * max(1, np.abs(compiled).max())
 
     def test_all_noise_comes_from_the_curator(
         self, algorithm: PrivateAlgorithm, ratings: Ratings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """If a witness silences every release, no noise is left, so the noise of another run changes nothing."""
+        """If a recorder silences every release, no noise is left, so the noise of another run changes nothing."""
 
         def refuse(*_: Any, **__: Any) -> Any:
             raise AssertionError("noise is drawn past the curator")
@@ -262,7 +262,7 @@ class PrivateAlgorithmContract(AlgorithmContract):
         for name in ("default_rng", "RandomState", "seed", "rand", "randn", "normal", "laplace"):
             monkeypatch.setattr(np.random, name, refuse)
         one, other = (
-            predict_all(fit(algorithm, ratings, [3.0], witness=Silencing(), noise_of_run=run)[0], ratings)
+            predict_all(fit(algorithm, ratings, [3.0], recorder=Silencing(), noise_of_run=run)[0], ratings)
             for run in (0, 1)
         )
         assert one.tobytes() == other.tobytes()

@@ -4,10 +4,10 @@ import pytest
 
 SLOW = (
     "test_all_noise_comes_from_the_curator",
-    "test_every_kernel_that_adds_noise_does_what_its_plain_twin_does",
+    "test_every_kernel_that_adds_noise_does_what_its_python_reference_does",
 )
-"""Tests of the contract that run every plain twin, in seconds. For dpmf's own algorithms they are marked slow,
-except the replay, which runs kernels beside their twins."""
+"""Tests of the contract that run every Python reference, in seconds. For dpmf's own algorithms they are marked slow,
+except the replay, which runs kernels beside their references."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

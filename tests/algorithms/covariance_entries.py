@@ -18,7 +18,7 @@ from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.privacy.noise import unit_laplace
-from dpmf_cli.privacy.release import Witness
+from dpmf_cli.privacy.release import Recorder
 from tests.released import released
 
 STREAMS = Streams(1, "data", "mm", 0, 0)
@@ -30,11 +30,11 @@ def entry(kind: str, **fields: Any) -> PrivateCovariance:
 
 
 def fit(
-    algorithm: PrivateAlgorithm, ratings: Ratings, *thetas: float, witness: Witness | None = None
+    algorithm: PrivateAlgorithm, ratings: Ratings, *thetas: float, recorder: Recorder | None = None
 ) -> tuple[Any, Ledger]:
     """Fitted for the ε of each θ."""
     ledger = Ledger(map(algorithm.epsilon_of, thetas), algorithm.mode, algorithm.spends_delta)
-    curator = Curator(ledger, STREAMS, witness)
+    curator = Curator(ledger, STREAMS, recorder)
     return algorithm.fit(ratings, ledger.limit, streams=STREAMS, curator=curator), ledger
 
 

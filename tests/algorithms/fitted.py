@@ -11,7 +11,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.release import Witness
+from dpmf_cli.privacy.release import Recorder
 from dpmf_cli.testing import predict_all
 
 
@@ -28,12 +28,12 @@ def of_small_rank(algorithm: Any) -> Any:
 
 
 def curator_for(
-    algorithm: Algorithm, epsilons: list[float], streams: Streams, witness: Witness | None = None
+    algorithm: Algorithm, epsilons: list[float], streams: Streams, recorder: Recorder | None = None
 ) -> Curator:
     """The arguments of a fit of an algorithm for `epsilons`; of one without privacy, for a single model."""
     if isinstance(algorithm, PrivateAlgorithm):
-        return Curator(Ledger(epsilons, algorithm.mode, algorithm.spends_delta), streams, witness)
-    return Curator(Ledger([np.inf]), streams, witness)
+        return Curator(Ledger(epsilons, algorithm.mode, algorithm.spends_delta), streams, recorder)
+    return Curator(Ledger([np.inf]), streams, recorder)
 
 
 def fitted(
@@ -41,10 +41,10 @@ def fitted(
     train: Ratings,
     epsilons: list[float],
     streams: Streams,
-    witness: Witness | None = None,
+    recorder: Recorder | None = None,
 ) -> tuple[Any, Ledger]:
     """The model, and the ledger of its fit."""
-    curator = curator_for(algorithm, epsilons, streams, witness)
+    curator = curator_for(algorithm, epsilons, streams, recorder)
     return algorithm.fit(train, curator.ledger.limit, streams=streams, curator=curator), curator.ledger
 
 

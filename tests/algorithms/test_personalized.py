@@ -1,4 +1,4 @@
-"""Personalised privacy: its sampling, proved by exact enumeration, and its ledger, records, sample and clean twin."""
+"""Personalised privacy: its sampling, proved by exact enumeration, and its ledger, records, sample and noise-free run."""
 
 from collections.abc import Sized
 from dataclasses import replace
@@ -208,15 +208,15 @@ def test_any_unbounded_algorithm_can_be_personalised_and_proved(base: str) -> No
     assert np.array_equal(model.predict(RATINGS.users, RATINGS.items)[:, 1], expected)
 
 
-def test_the_clean_twin_has_the_same_sample() -> None:
-    """A base with negligible noise, on the sample of an ε of 1, predicts the same as the clean twin."""
+def test_the_noise_free_run_has_the_same_sample() -> None:
+    """A base with negligible noise, on the sample of an ε of 1, predicts the same as the noise-free run."""
     quiet = {"epsilon_liberal": 1e6, "epsilon_moderate": 1e5, "epsilon_conservative": 1e4, "threshold": 1e5}
     private = personalised(**quiet, base={"noisy_epochs": 1, "learning_rate": 1e-3})
     model, _ = fitted(private, RATINGS, [1e6], STREAMS)
-    twin = Sampled.model_validate(
+    noise_free = Sampled.model_validate(
         {"algorithm": "sampled", "base": {"algorithm": "pmf", **SMALL, "learning_rate": 1e-3}, **quiet}
     )
-    clean, _ = fitted(twin, RATINGS, [], replace(STREAMS, algorithm="sampled"))
+    clean, _ = fitted(noise_free, RATINGS, [], replace(STREAMS, algorithm="sampled"))
     assert 0.3 < model.record_costs.kept[0] < 0.6
     assert np.allclose(
         model.predict(RATINGS.users, RATINGS.items), clean.predict(RATINGS.users, RATINGS.items), atol=1e-4

@@ -12,7 +12,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.kernels.factors import FactorModel, factor_model
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
-from dpmf_cli.privacy.local import PerturbedSigns, SignChannel, value_towards_the_aggregator
+from dpmf_cli.privacy.local import PerturbedSigns, SignChannel, value_seen_by_the_aggregator
 from dpmf_cli.privacy.neighbours import Mode
 from dpmf_cli.testing import fit
 from tests.algorithms.local_entries import RATINGS, STREAMS
@@ -124,7 +124,7 @@ def test_items_move_by_the_reports_mean() -> None:
         "test",
         repetitions=1,
         epsilon=np.array([np.inf]),
-        sensitivity=value_towards_the_aggregator("test", np.array([3])),
+        sensitivity=value_seen_by_the_aggregator("test", np.array([3])),
         n_items=2,
         curator=Curator(Ledger([np.inf]), STREAMS),
     )

@@ -18,7 +18,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import unit_k_norm, unit_laplace
 from tests.algorithms.fitted import fitted
 from tests.conftest import make_ratings
-from tests.witnesses import Noting
+from tests.recorders import Noting
 
 RATINGS = make_ratings(9, n_users=12, n_items=9)
 N, D, GAMMA, RIDGE = len(RATINGS), 3, 2.0, 0.1
@@ -115,13 +115,13 @@ def test_a_noisy_average_is_within_the_scale(neighbours: Neighbours) -> None:
 
 
 def test_each_draw_of_the_published_noise_is_a_measurement_of_its_own() -> None:
-    """Four epochs of three batches, of two groups of models. A witness does not change a fit."""
-    algorithm, witness = of(learning_rate=GAMMA, batches=3, epochs=2, noisy_epochs=4), Noting()
+    """Four epochs of three batches, of two groups of models. A recorder does not change a fit."""
+    algorithm, recorder = of(learning_rate=GAMMA, batches=3, epochs=2, noisy_epochs=4), Noting()
     epsilons = [5.0 * 1.3**k for k in range(19)]
-    watched, ledger = fitted(algorithm, RATINGS, epsilons, STREAMS, witness)
+    watched, ledger = fitted(algorithm, RATINGS, epsilons, STREAMS, recorder)
     plain, _ = fitted(algorithm, RATINGS, epsilons, STREAMS)
     assert watched.predict(*PAIRS) == pytest.approx(plain.predict(*PAIRS), abs=1e-3)
-    assert witness.seen.keys() == {("objective", draw, 0, lane) for draw in range(12) for lane in (0, 16)}
+    assert recorder.seen.keys() == {("objective", draw, 0, lane) for draw in range(12) for lane in (0, 16)}
     assert [entry.step for entry in ledger.entries] == ["objective"]
 
 

@@ -16,17 +16,17 @@ from dpmf_cli.privacy.grid import MARGIN
 from dpmf_cli.privacy.ledger import Ledger
 from tests.algorithms.covariance_entries import KINDS, STREAMS, entry, every_pair, fit
 from tests.conftest import make_ratings
-from tests.witnesses import Noting
+from tests.recorders import Noting
 
 RATINGS = make_ratings(9, n_users=60, n_items=30)
 
 
-def refitting(*epsilons: float, mode: str = "published", witness: Noting | None = None) -> Refitting:
+def refitting(*epsilons: float, mode: str = "published", recorder: Noting | None = None) -> Refitting:
     """With all averages 0. Corrected, the choice gets half of ε."""
     grid = len(epsilons)
     averages = Effects(np.zeros((30, grid)), np.zeros((0, grid)), np.zeros(grid), np.zeros(grid))
     algorithm = entry("knn", tuning="refitted", validation=0.3, tuning_fraction=0.5, mode=mode)
-    curator = Curator(Ledger(epsilons, algorithm.mode), STREAMS, witness)
+    curator = Curator(Ledger(epsilons, algorithm.mode), STREAMS, recorder)
     made = algorithm.refitting(RATINGS, averages, np.array(epsilons), STREAMS, curator)
     assert made is not None
     return made
@@ -45,14 +45,14 @@ def test_refitting_chooses_the_candidate_that_errs_least() -> None:
 
 def test_each_epsilon_has_its_own_losses_with_the_noise_of_the_exponential_mechanism() -> None:
     """2Δ/ε with Δ = (Δr/2)² = 4 and half of ε. A user's loss is at most Δ, whatever the predictions."""
-    witness = Noting()
-    chooser = refitting(1.0, 2.0, 4.0, mode="corrected", witness=witness)
+    recorder = Noting()
+    chooser = refitting(1.0, 2.0, 4.0, mode="corrected", recorder=recorder)
     scale = np.array([16.0, 8.0, 4.0]) * (1 + MARGIN)
     assert chooser.losses.scale == pytest.approx(scale)
     users = len(np.unique(chooser.asked.users))
     for lane, (error, loss) in {0: (0.0, 0.0), 1: (1.0, 1.0), 2: (100.0, 4.0)}.items():
         chooser.choose(lane, partial(lambda values, _: values, chooser.asked.values + error))
-        seen = {key: numbers for key, numbers in witness.seen.items() if key[-1] == lane}
+        seen = {key: numbers for key, numbers in recorder.seen.items() if key[-1] == lane}
         (clean,) = (np.asarray(numbers) for numbers in seen.values())
         assert clean == pytest.approx(np.full((len(CANDIDATES), 1), users * loss))
     drawn = -STREAMS.noise("post-processing parameters").gumbel(size=len(CANDIDATES))

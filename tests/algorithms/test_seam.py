@@ -102,14 +102,14 @@ def test_a_release_is_made_by_a_mechanism_alone() -> None:
         Release(entry, 0, 0, LaneNoise(np.zeros(1), np.ones(1)), None, object())
 
 
-def test_a_kernel_that_adds_noise_needs_a_twin_and_a_release() -> None:
+def test_a_kernel_that_adds_noise_needs_a_reference_and_a_release() -> None:
     entry = Ledger([1.0]).spend("s", "m", Sensitivity(1, 1, Neighbours.BOUNDED, ""), np.ones(1))
     release = curator_of(Ledger([1.0])).release(entry, LaneNoise(np.zeros(1), np.ones(1)))
     with pytest.raises(TypeError, match="has no noise for the models"):
         release.inside(
             noisy_kernel(print)(print), SimpleNamespace(groups=[SimpleNamespace(part=slice(1, 2))])
         )
-    with pytest.raises(TypeError, match="has no plain twin"):
+    with pytest.raises(TypeError, match="has no Python reference"):
         release.inside(print, ())  # type: ignore[arg-type]
 
     def run(group: object, noise: LaneNoise) -> None: ...

@@ -1,7 +1,7 @@
 """A small, correct private algorithm with hooks in which tests plant mistakes.
 
 `Fit` is one fit of the algorithm: an average of all ratings, offsets of users, and biases of items by a short noisy
-descent through a kernel with a twin. A mistake is a subclass of `Fit` that overrides a hook. `Toy` is the algorithm.
+descent through a kernel with a reference. A mistake is a subclass of `Fit` that overrides a hook. `Toy` is the algorithm.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -73,18 +73,18 @@ def kernel_that(
     sums: Callable[[Ratings, Numbers], Numbers] = in_float64,
     releases: Callable[[Numbers, LaneNoise], Numbers] = on_the_grid,
 ) -> NoisyKernel:
-    """One step of the descent. A mistake may be in its sums or in its noise. The twin has no mistake."""
+    """One step of the descent. A mistake may be in its sums or in its noise. The reference has no mistake."""
 
     def errors(group: Biases, ratings: Ratings, average: Numbers, bound: float) -> Numbers:
         clean = ratings.values.astype(np.float64)[:, None] - average - group.values[ratings.items]
         return np.clip(clean, -bound, bound)
 
-    def twin(
+    def reference(
         group: Biases, publish: Publish, ratings: Ratings, average: Numbers, bound: float, steps: Numbers
     ) -> None:
         group.values += steps * publish(in_float64(ratings, errors(group, ratings, average, bound)))
 
-    @noisy_kernel(twin)
+    @noisy_kernel(reference)
     def run(
         group: Biases, noise: LaneNoise, ratings: Ratings, average: Numbers, bound: float, steps: Numbers
     ) -> None:

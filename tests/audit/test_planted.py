@@ -185,7 +185,7 @@ def told(neighbours: Neighbours, **hooks: Any) -> Planted:
 
 
 def kernel(**mistakes: Any) -> Planted:
-    """A kernel that does something else than its twin."""
+    """A kernel that does something else than its reference."""
     return told(BOUNDED, descends_by=kernel_that(**mistakes))
 
 

@@ -101,11 +101,11 @@ class KNorm(Fit):
         return release.added_to(np.stack([sums, sums], 1))[:, 0] / 8
 
 
-def _twin(group: Biases, publish: Publish, clean: Numbers) -> None:
+def _reference(group: Biases, publish: Publish, clean: Numbers) -> None:
     group.values += publish(clean)
 
 
-@noisy_kernel(_twin)
+@noisy_kernel(_reference)
 def _keyed(group: Biases, noise: KeyedNoise, clean: Numbers) -> None:
     unit = unit_of_cells(np.uint64(noise.key), 0, len(clean))
     group.values += on_grid(clean + unit[:, None] * noise.scale, noise.grid)

@@ -104,7 +104,7 @@ def test_fetch_from_file(tmp_path: Path, shelf: Shelf) -> None:
 
 
 def test_fetch_asks_nobody_in_a_script() -> None:
-    assert "nobody can be asked here whether to accept these terms; add --yes to accept them" in error_of(
+    assert "dpmf cannot ask here whether you accept these terms; add --yes to accept them" in error_of(
         "fetch", "ml-1m"
     )
 

@@ -348,7 +348,7 @@ def test_what_nobody_knows_the_seed_of_is_said_and_not_counted(verify: Verify, h
     run_config(here, "secret", CONFIG + "seed: secret\n")
     code, printed, said = verify("secret.yaml", "--recompute", "9", "--json")
     assert (code, counts(printed)["computed anew"]) == (0, 0)
-    assert "4 tasks have a secret seed, which nobody knows: they cannot be computed anew" in said
+    assert "4 tasks have a secret seed, which was not kept: they cannot be computed anew" in said
 
 
 def test_a_refined_grid_is_computed_by_its_parts(verify: Verify, here: Path) -> None:

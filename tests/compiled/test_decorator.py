@@ -29,7 +29,7 @@ from dpmf_cli.core.compiled.lane_groups import (
     padded_grid,
     padded_width,
 )
-from dpmf_cli.core.compiled.machine_code import check, compiled, twin
+from dpmf_cli.core.compiled.machine_code import check, compiled, reference
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.files import WRITING
 from dpmf_cli.experiment.running import processes
@@ -217,13 +217,13 @@ def test_what_is_wrong_with_the_folder_is_said_before_processes_are_started(
         list(processes.each_of(len, ["", ""], 2))
 
 
-def test_a_twin_runs_the_same_source_without_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_runs_the_same_source_without_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(moved), "__call__", lambda *_: pytest.fail("compiled"))
-    assert result(twin(fresh())) == RIGHT
+    assert result(reference(fresh())) == RIGHT
 
 
 def test_wrong_machine_code_is_refused_each_time_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_code, "twin", lambda _: lambda values, out: out.fill(7))
+    monkeypatch.setattr(machine_code, "reference", lambda _: lambda values, out: out.fill(7))
     dispatcher = fresh()
     for _ in range(2):
         with pytest.raises(DpmfError, match=r"made\.doubled: the machine code .* is wrong on this machine"):
@@ -233,7 +233,7 @@ def test_wrong_machine_code_is_refused_each_time_and_not_kept(monkeypatch: pytes
 
 
 def test_what_is_checked_stays_as_it_was() -> None:
-    """An example is made again for machine code and twin, and no random stream is advanced."""
+    """An example is made again for machine code and reference, and no random stream is advanced."""
     state = str(np.random.get_state())  # noqa: NPY002
     values = np.arange(4.0)
     result(compiled(lambda kinds: {"values": values, "out": values})(doubled))

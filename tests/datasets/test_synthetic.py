@@ -12,7 +12,7 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.datasets import Dataset, Folders, Sizes, load, sizes, synthetic
 from dpmf_cli.datasets.canonical import checksum
-from dpmf_cli.datasets.catalog import Counts, TwinShape, entry
+from dpmf_cli.datasets.catalog import Counts, SyntheticShape, entry
 from dpmf_cli.datasets.spec import CatalogSpec, SampleSpec, SyntheticSpec
 from dpmf_cli.datasets.synthetic import generate
 from dpmf_cli.evaluation.metrics import errors_of
@@ -36,7 +36,7 @@ def made(
 ) -> Ratings:
     """Ratings with exactly these counts, whatever is asked."""
     shape = Counts(users, items, n, 3.5, 1.2)
-    ratings = generate("synthetic-x", shape, TwinShape(), scale, seed=seed).ratings
+    ratings = generate("synthetic-x", shape, SyntheticShape(), scale, seed=seed).ratings
     keys = ratings.users.astype(np.int64) * items + ratings.items
     assert (len(ratings), ratings.n_users, ratings.n_items) == (n, users, items)
     assert (np.diff(keys) > 0).all()

@@ -25,8 +25,8 @@ def curve(epsilons: ArrayLike, difference: ArrayLike, *, label: str = "pge") -> 
     return Measured("pge", label, grid, rmse, grid, 2 * grid, "bounded", "published")
 
 
-def twin_of(rmse: ArrayLike) -> dict[str, NDArray[np.float64]]:
-    """The twin with that RMSE in each fold."""
+def noise_free_of(rmse: ArrayLike) -> dict[str, NDArray[np.float64]]:
+    """A noise-free run with that RMSE in each fold."""
     return {"rmse": np.reshape(np.asarray(rmse, dtype=float), (-1, 1, 1))}
 
 

@@ -21,7 +21,7 @@ from dpmf_cli.evaluation.crossings import (
 )
 from dpmf_cli.evaluation.curves import Reference
 from dpmf_cli.evaluation.metrics import RMSE, Metric
-from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noisy, order, twin_of
+from tests.evaluation.made_curves import baseline, crossing, curve, experiment, noise_free_of, noisy, order
 
 
 def test_halfway_in_rmse_is_the_geometric_mean_in_epsilon() -> None:
@@ -349,13 +349,13 @@ def test_finished_folds_are_as_if_the_others_had_not_been_held_out() -> None:
     assert [len(each.rmse) for each in aside] == [2]
 
 
-def test_a_fold_without_its_twin_is_not_finished() -> None:
-    twin = np.array([0.9, np.nan, 0.9])
+def test_a_fold_without_its_noise_free_run_is_not_finished() -> None:
+    noise_free = np.array([0.9, np.nan, 0.9])
     made = curve(SHORT, noisy(1, (3, 1, 3), [0.5, 0.1, -0.3]))
-    partial = experiment(replace(made, twin=twin_of(twin), missing=1)).of_finished_folds()
+    partial = experiment(replace(made, noise_free=noise_free_of(noise_free), missing=1)).of_finished_folds()
     assert partial is not None
-    assert partial.curves[0].twin is not None
-    assert len(partial.curves[0].twin["rmse"]) == partial.folds == 2
+    assert partial.curves[0].noise_free is not None
+    assert len(partial.curves[0].noise_free["rmse"]) == partial.folds == 2
 
 
 def test_of_all_folds_or_none_there_is_no_part() -> None:

@@ -12,7 +12,7 @@ from dpmf_cli.experiment.config import ExperimentConfig, config_of
 from dpmf_cli.experiment.config.loading import ConfigPath, with_values
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.record import Cell
+from dpmf_cli.papers.record import PrintedValue
 from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
@@ -49,8 +49,8 @@ def learns(evidence: Evidence) -> dict[tuple[str, str], Margin]:
     return {("ISGD is below IA", ""): Margin("ISGD is below IA", "RMSE", 0.002, margin, f"{len(epsilons)} ε")}
 
 
-def a_cell(evidence: Evidence) -> dict[str, Cell]:
-    return {"table 1": Cell.of(1.0, float(evidence.curve("made", "pge").mean()[-1]), 0.5)}
+def a_printed_value(evidence: Evidence) -> dict[str, PrintedValue]:
+    return {"table 1": PrintedValue.of(1.0, float(evidence.curve("made", "pge").mean()[-1]), 0.5)}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Exploration:
     monkeypatch.setattr(module, "paper", lambda key: found)
     monkeypatch.setattr(module, "digest_of", lambda key, space: "as made")
     monkeypatch.setattr(module, "margins", lambda key, claim, evidence: learns(evidence))
-    monkeypatch.setattr(module, "cells", lambda key, evidence: a_cell(evidence))
+    monkeypatch.setattr(module, "printed_values", lambda key, evidence: a_printed_value(evidence))
     return exploration()
 
 

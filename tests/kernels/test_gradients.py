@@ -16,11 +16,11 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.release import Witness
+from dpmf_cli.privacy.release import Recorder
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from tests.algorithms.fitted import curator_for
 from tests.conftest import make_ratings
-from tests.witnesses import Noting
+from tests.recorders import Noting
 
 RATINGS = make_ratings(3, n_users=12, n_items=9)
 N, RIDGE = len(RATINGS), 0.1
@@ -83,13 +83,13 @@ RATES = np.where(np.arange(E) % 3 == np.arange(STEPS)[:, None], 0, np.linspace(0
 """In each step another third of the models does not take part."""
 
 
-def descended(momentum: float, epsilons: np.ndarray, witness: Witness | None) -> FactorModel:
+def descended(momentum: float, epsilons: np.ndarray, recorder: Recorder | None) -> FactorModel:
     """Models after noisy steps of both sides."""
     rng, grid = np.random.default_rng(0), len(epsilons)
     effects = rng.normal(size=(12, E))[:, :grid], rng.normal(size=(9, E))[:, :grid]
     model = factor_model(rng.normal(0, 0.5, (12, D)), rng.normal(0, 0.5, (9, D)), *effects)
     visits = SampledVisits(RATINGS.users, RATINGS.items, RATINGS.values, sample_bits(KEPT[:, :grid]))
-    curator = Curator(Ledger(epsilons), Streams(0, "d", "test", 0, 0), witness)
+    curator = Curator(Ledger(epsilons), Streams(0, "d", "test", 0, 0), recorder)
     moves = Sensitivity(1.0, 2, Neighbours.UNBOUNDED, "a test")
     given: dict[str, Any] = {"sensitivity": moves, "epsilon": curator.ledger.limit, "curator": curator}
     releases = repeated_k_norm("gradients", (12 + 9, D), repetitions=STEPS, **given)
@@ -103,17 +103,17 @@ def descended(momentum: float, epsilons: np.ndarray, witness: Witness | None) ->
 
 
 def test_all_sums_are_measured_and_those_of_a_model_that_does_not_take_part_are_0() -> None:
-    witness = Noting()
-    descended(0.8, np.geomspace(1, 50, E), witness)
-    assert witness.seen.keys() == set(product(["gradients"], range(STEPS), (0, 12), (0, 16)))
-    for (_, draw, first, lane), clean in witness.seen.items():
+    recorder = Noting()
+    descended(0.8, np.geomspace(1, 50, E), recorder)
+    assert recorder.seen.keys() == set(product(["gradients"], range(STEPS), (0, 12), (0, 16)))
+    for (_, draw, first, lane), clean in recorder.seen.items():
         assert clean.shape == (9 if first else 12, D, 3 if lane else 16)
         assert (np.abs(clean).max(axis=(0, 1)) > 0).tolist() == (RATES[draw][lane : lane + 16] > 0).tolist()
 
 
 def test_what_is_measured_first_is_the_gradient_of_the_errors() -> None:
-    witness = Noting()
-    descended(0.0, np.geomspace(1, 50, E), witness)
+    recorder = Noting()
+    descended(0.0, np.geomspace(1, 50, E), recorder)
     rng = np.random.default_rng(0)
     of_users, of_items = rng.normal(size=(12, E)), rng.normal(size=(9, E))
     u, v = rng.normal(0, 0.5, (12, D)), rng.normal(0, 0.5, (9, D))
@@ -121,4 +121,4 @@ def test_what_is_measured_first_is_the_gradient_of_the_errors() -> None:
     error = RATINGS.values - of_users[users, lane] - of_items[items, lane] - (u[users] * v[items]).sum(axis=1)
     expected = np.zeros((12, D))
     np.add.at(expected, users, -(KEPT[:, lane] * error)[:, None] * v[items])
-    assert witness.seen["gradients", 0, 0, 0][..., lane] == pytest.approx(expected, abs=1e-4)
+    assert recorder.seen["gradients", 0, 0, 0][..., lane] == pytest.approx(expected, abs=1e-4)

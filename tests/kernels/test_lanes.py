@@ -13,7 +13,7 @@ import pytest
 from numba import njit
 
 from dpmf_cli.core.compiled.lane_groups import LaneValues
-from dpmf_cli.core.compiled.machine_code import compiled, twin
+from dpmf_cli.core.compiled.machine_code import compiled, reference
 from dpmf_cli.core.ratings import Ratings, Scale
 from dpmf_cli.kernels.factors import FactorLanes, factor_model
 from dpmf_cli.kernels.lane_math import clamp, exponential, flush_denormals, fma, restore_denormals, sqrt
@@ -58,7 +58,7 @@ def test_operations_are_ieee_operations_lane_by_lane(width: int) -> None:
     expected += [np.full(width, 0.1, np.float32), np.zeros(width, np.float32)]
     assert np.array_equal(out.reshape(9, width), np.array(expected, np.float32))
     plain = np.empty(9 * width, np.float32)
-    twin(calculator)(a, b, c, np.float32(0.1), plain, (0,) * width)
+    reference(calculator)(a, b, c, np.float32(0.1), plain, (0,) * width)
     assert np.array_equal(plain, out)
 
 

@@ -1,6 +1,6 @@
 """Predictions from similarities against NumPy in float64, lane by lane.
 
-Steps on similarities: the derivative of the squared error, and steps to compare with their plain twin. No rating
+Steps on similarities: the derivative of the squared error, and steps to compare with their Python reference. No rating
 contributes more to a step than its limit, and equal parts of a gradient attain it.
 """
 
@@ -26,7 +26,7 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import laplace
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.release import Witness
+from dpmf_cli.privacy.release import Recorder
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from tests.conftest import make_ratings
 
@@ -158,14 +158,14 @@ def test_the_gradient_is_the_derivative_of_the_squared_error(regularization: flo
 
 
 def one_step(
-    learned: LearnedRatings, everywhere: bool, given: dict[str, Any], epsilons: Array, witness: Witness | None
+    learned: LearnedRatings, everywhere: bool, given: dict[str, Any], epsilons: Array, seen: Recorder | None
 ) -> Array:
     """(n_items, k, E) the similarities after a step whose noise comes from a mechanism."""
     rng, grid = np.random.default_rng(4), len(epsilons)
     common = np.where(rng.random((ITEMS, K)) < 0.2, 0, rng.normal(0.4, 0.7, (ITEMS, K)))
     averages = rng.uniform(2, 4.5, (ITEMS, 32))[:, :grid]
     model = neighbourhood_model(RATINGS, some_neighbours(), common.astype(np.float32), averages)
-    curator = Curator(Ledger(epsilons), Streams(0, "data", "test", 0, 0), witness)
+    curator = Curator(Ledger(epsilons), Streams(0, "data", "test", 0, 0), seen)
     moves = Sensitivity(1.0, 1, Neighbours.USER, "test")
     release = laplace("gradients", (ITEMS * K,), sensitivity=moves, epsilon=epsilons, curator=curator)
     given = {"sampled": np.ones(N, np.bool_), "everywhere": everywhere, **given}
@@ -181,13 +181,13 @@ def as_it_is(clean: Array, first: int = 0, /) -> Array:
 
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("size", [1e-3, 1e38])
-def test_the_twin_leaves_out_what_is_not_finite_as_the_kernel_does(size: float, norm: int) -> None:
+def test_the_reference_leaves_out_what_is_not_finite_as_the_kernel_does(size: float, norm: int) -> None:
     """Similarities near the largest float32 overflow: their user adds nothing."""
     learned = LearnedRatings.of(RATINGS, np.full(15, 0.1), norm)
     step = SimilarityStep(np.ones(N, np.bool_), np.array([0.3, 0.2, 0.1]) * size)
     compiled, plain = (one_group(some_neighbours(), size, np.full((ITEMS, LANES), 3.0)) for _ in range(2))
     descend_similarities(compiled, learned, step)
-    descend_noisy_similarities.twin(plain, as_it_is, learned, step)
+    descend_noisy_similarities.reference(plain, as_it_is, learned, step)
     assert np.isfinite(compiled.rows()).all()
     assert plain.rows() / size == pytest.approx(compiled.rows() / size, abs=1e-6)
 

@@ -10,7 +10,7 @@ from docs.makers.margins import margins_picture
 from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
 from docs.makers.pictures import pictures
 from dpmf_cli.papers.claims import all_papers, paper
-from dpmf_cli.papers.record import Cell, Explored, Proved, Record, Tried, path_of, read_record
+from dpmf_cli.papers.record import Explored, PrintedValue, Proved, Record, Tried, path_of, read_record
 from dpmf_cli.report.leaders import shipped
 from tests.papers.explored import ATOM, explored
 
@@ -51,7 +51,7 @@ def made() -> Explored:
         update={
             "seed": 3,
             "open": {"choice": ("first", "second")},
-            "printed": {name: Cell.of(1, 1 + off / 10, 0.1) for name, off in CELLS[0].items()},
+            "printed": {name: PrintedValue.of(1, 1 + off / 10, 0.1) for name, off in CELLS[0].items()},
             "tried": tuple(Tried(setting=(at,), margins=margins, off=off) for at, off in enumerate(CELLS)),
         }
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from dpmf_cli.papers.record import Cell, Explored, Inequality, Tried
+from dpmf_cli.papers.record import Explored, Inequality, PrintedValue, Tried
 from dpmf_cli.papers.space import Setting
 
 OPEN = {"start": ("zero", "one"), "step": ("small", "middle", "large"), "order": ("a", "b", "c", "d")}
@@ -28,7 +28,7 @@ def explored(
     noise: float = 0.0,
 ) -> Explored:
     """`margin(setting)` is that of every atom, and `noise` how far both folds are off it; `off` is how far off its
-    printed cell is."""
+    printed value is."""
 
     def folds(setting: Setting) -> tuple[float | None, ...]:
         value = margin(setting)
@@ -43,7 +43,7 @@ def explored(
         seed=1,
         configs=("made",),
         open=OPEN,
-        printed={"table 1": Cell.of(2.0, 1.9, 0.1)},
+        printed={"table 1": PrintedValue.of(2.0, 1.9, 0.1)},
         atoms=tuple(atoms),
         tried=tuple(
             Tried(setting=setting, margins=(folds(setting),) * len(atoms), off={"table 1": off(setting)})

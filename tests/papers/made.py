@@ -63,7 +63,7 @@ def made_curve(seed: int, data: str, name: str, label: str, spread: float) -> Me
         1.1 * grid,
         1.1 * grid * (1 if draw() < 0 else np.inf if draw() > 0.5 else np.linspace(1, 2, len(grid))),
         thetas=grid / 10,
-        twin={"rmse": np.full((1, 1, 1), rmse.min() - 0.02 * abs(draw()))},
+        noise_free={"rmse": np.full((1, 1, 1), rmse.min() - 0.02 * abs(draw()))},
         limits=(1.0, 1.5, 2.0),
         others={"error_cdf": np.array([[cdf]])},
     )
@@ -131,7 +131,7 @@ class MadeUp(Evidence):
         earlier = 100 ** BY_SIZE.index(self.data) if numbers(self.seed, "larger data")[0] < -0.2 else 1
         return near[int(len(near) * (draw() + 1) / 2)] / earlier
 
-    def cell(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
+    def crossed(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
         found = self.crossing(name, label, baseline)
         kind = "crossed" if 0 < found < math.inf else "below the grid"
         measured = found if kind == "crossed" else None

@@ -9,7 +9,7 @@ import pytest
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
 from dpmf_cli.papers.printed import load, papers, printed_baseline, printed_crossing, printed_crossings
-from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
+from dpmf_cli.papers.printed_values import beside_print, with_printed_values
 from tests.evaluation.made_curves import curve, experiment
 
 
@@ -81,12 +81,12 @@ def cells(crossings: Sequence[Crossing]) -> set[tuple[str, str, str, str]]:
     return {(each.dataset, each.neighbours, each.algorithm, each.baseline) for each in crossings}
 
 
-def test_a_table_is_completed_by_the_printed_cells_beside_no_result() -> None:
+def test_a_table_is_completed_by_the_printed_values_beside_no_result() -> None:
     measured = find_crossings(experiment(curve([1, 4], [1, -1])))
-    whole = with_printed_cells(measured, present=["netflix"])
+    whole = with_printed_values(measured, present=["netflix"])
     assert whole[:1] == measured
     added = whole[1:]
-    assert cells(added) == cells(with_printed_cells([])) - {PGE_ON_IA}
+    assert cells(added) == cells(with_printed_values([])) - {PGE_ON_IA}
     assert len(added) == 4 * 14 - 1
     statuses = {(cell.dataset, cell.status) for cell in added}
     # The files of Netflix are here, and so were those of ML-1M: only the experiments were not run.
@@ -102,8 +102,8 @@ def test_a_table_is_completed_by_the_printed_cells_beside_no_result() -> None:
 def test_a_cell_whose_tasks_are_missing_has_its_row_already() -> None:
     (started,) = beside_print(experiment(curve([1, 4], [np.nan, -1])))
     assert (started.status, started.printed, started.ratio) == (Status.INCOMPLETE, 0.2, None)
-    assert with_printed_cells([started])[0] == started
-    assert len(with_printed_cells([started])) == 4 * 14
+    assert with_printed_values([started])[0] == started
+    assert len(with_printed_values([started])) == 4 * 14
 
 
 def test_one_experiment_hides_its_own_cells_alone() -> None:
@@ -113,8 +113,8 @@ def test_one_experiment_hides_its_own_cells_alone() -> None:
     other = replace(made, neighbours="unbounded", label="unbounded")
     for curves in ((made,), (made, other)):
         found = find_crossings(replace(experiment(*curves), name="friedman_fig5a"))
-        added = with_printed_cells(found)[len(found) :]
-        assert cells(with_printed_cells([])) - cells(added) == cells(found)
+        added = with_printed_values(found)[len(found) :]
+        assert cells(with_printed_values([])) - cells(added) == cells(found)
         assert len(added) == 4 * 14 - len(curves)
 
 
@@ -131,10 +131,10 @@ def test_one_experiment_hides_its_own_cells_alone() -> None:
         ("mine", None),
     ],
 )
-def test_only_what_reproduces_a_table_has_its_printed_cells(name: str, printed: float | None) -> None:
+def test_only_what_reproduces_a_table_has_its_printed_values(name: str, printed: float | None) -> None:
     """The same methods on the same data with other settings are not what the paper printed."""
     made = replace(experiment(curve([0.1, 1, 10], [0.3, 0.1, -0.1])), name=name)
     (found,) = measured = beside_print(made)
     assert found.printed == printed
     assert found.ratio == (None if printed is None else pytest.approx(np.sqrt(10) / printed))
-    assert (PGE_ON_IA in cells(with_printed_cells(measured)[1:])) == (printed is None)
+    assert (PGE_ON_IA in cells(with_printed_values(measured)[1:])) == (printed is None)

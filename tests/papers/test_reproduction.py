@@ -30,9 +30,9 @@ def test_tables_3_and_4(name: str, folds: int, tmp_path: Path, real_data: Path, 
         printed = printed_baseline(experiment.dataset, baseline.algorithm.upper())
         tolerance = 0.01 if baseline.algorithm == "als" else 0.005
         assert baseline.mean()[0] == pytest.approx(printed, abs=tolerance), baseline.label
-    printed_cells = [crossing for crossing in finished.crossings if crossing.printed is not None]
-    assert len(printed_cells) == 7
-    for crossing in printed_cells:
+    printed_values = [crossing for crossing in finished.crossings if crossing.printed is not None]
+    assert len(printed_values) == 7
+    for crossing in printed_values:
         assert crossing.ratio is not None
         assert crossing.reproduced is not None
         assert 1 / 1.5 < crossing.ratio < 1.5, crossing
@@ -63,9 +63,9 @@ def test_figure_1_of_mcsherry_and_mironov(tmp_path: Path, real_data: Path, sessi
     assert ge is not None
     for label in ("kNN", "kNN, cleaned", "SVD", "SVD, cleaned"):
         noisy, better = published[label], corrected[label]
-        assert noisy.twin is not None
-        assert better.twin is not None
-        without = better.twin["rmse"], noisy.twin["rmse"]
+        assert noisy.noise_free is not None
+        assert better.noise_free is not None
+        without = better.noise_free["rmse"], noisy.noise_free["rmse"]
         assert without[0] == pytest.approx(without[1], abs=1e-4)  # without noise the modes are one method
         assert without[1].mean() < ge.mean()[0] - 0.02  # what a covariance is good for
         assert (better.mean()[:3] < noisy.mean()[:3]).all()

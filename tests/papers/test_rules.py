@@ -14,8 +14,8 @@ from dpmf_cli.papers.claims import ANY, paper
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.rules import margins, rules_of, scope
-from dpmf_cli.papers.rules.cells import cells
 from dpmf_cli.papers.rules.language import Rule
+from dpmf_cli.papers.rules.printed_values import printed_values
 from tests.papers.made import MadeUp
 
 FILE = Path(__file__).with_name("margins.yaml")
@@ -100,15 +100,15 @@ def test_h_as_printed_is_not_how_often_a_mini_batch_has_both_items() -> None:
 
 
 @pytest.mark.parametrize("key", papers())
-def test_printed_cells_are_beside_what_is_measured(key: str) -> None:
-    """Each cell of a paper once. One that is not measured is left out."""
+def test_printed_values_are_beside_what_is_measured(key: str) -> None:
+    """Each value of a paper once. One that is not measured is left out."""
     evidence = MadeUp({}, "ml-100k", seed=1)
-    found = cells(key, evidence)
+    found = printed_values(key, evidence)
     count = {"friedman2016": 4 + 14, "neera2020": 2}.get(key, 0)
     assert len(found) == count
     for question in set(evidence.asked):
-        assert len(cells(key, MadeUp({}, "ml-100k", seed=1, hidden=question))) < count
-    assert cells(key, Evidence({}, "ml-100k")) == {}
+        assert len(printed_values(key, MadeUp({}, "ml-100k", seed=1, hidden=question))) < count
+    assert printed_values(key, Evidence({}, "ml-100k")) == {}
 
 
 def test_points_of_a_picture_are_compared_where_somebody_read_them(
@@ -119,24 +119,24 @@ def test_points_of_a_picture_are_compared_where_somebody_read_them(
     point, rmse = curve.epsilons[2], curve.mean()[2]
     rows = [f"ml-100k,wang_fig1_ml100k,dpsgd_pnbm,{epsilon},{rmse + 0.03},0.02" for epsilon in (point, 0.7)]
     (tmp_path / "wang2017.csv").write_text("\n".join(["dataset,config,label,epsilon,rmse,error", *rows]))
-    assert cells("wang2017", evidence) == {}
-    monkeypatch.setattr("dpmf_cli.papers.rules.cells.CURVES", tmp_path)
-    ((name, cell),) = cells("wang2017", evidence).items()
+    assert printed_values("wang2017", evidence) == {}
+    monkeypatch.setattr("dpmf_cli.papers.rules.printed_values.CURVES", tmp_path)
+    ((name, value),) = printed_values("wang2017", evidence).items()
     assert name.startswith("wang_fig1_ml100k, dpsgd_pnbm, ε = ")
-    assert cell.off == pytest.approx(1.5)
+    assert value.off == pytest.approx(1.5)
 
 
-def test_cells_are_those_of_their_tables() -> None:
+def test_printed_values_are_those_of_their_tables() -> None:
     evidence = MadeUp({}, "ml-1m", seed=3)
-    found = {name: (cell.printed, cell.measured) for name, cell in cells("friedman2016", evidence).items()}
+    values = printed_values("friedman2016", evidence)
+    found = {name: (value.printed, value.measured) for name, value in values.items()}
     level = evidence.baseline("ml1m_bounded", "ge")
     assert found["table 3, GE"] == (0.9161, level)
-    assert cells("friedman2016", evidence)["table 3, GE"].off == pytest.approx(
-        abs(level - 0.9161) / 0.005, rel=1e-5
-    )
-    assert found["table 4, ISGD, GE"] == (2.7, evidence.cell("ml1m_bounded", "isgd", "GE").reproduced)
-    assert found["table 5, PSGD, IA"] == (2.0, evidence.cell("ml1m_unbounded", "psgd", "IA").reproduced)
-    assert found["section 5.4, PKNN, IA"] == (0.18, evidence.cell("friedman_fig5a", "pknn", "IA").reproduced)
+    assert values["table 3, GE"].off == pytest.approx(abs(level - 0.9161) / 0.005, rel=1e-5)
+    assert found["table 4, ISGD, GE"] == (2.7, evidence.crossed("ml1m_bounded", "isgd", "GE").reproduced)
+    assert found["table 5, PSGD, IA"] == (2.0, evidence.crossed("ml1m_unbounded", "psgd", "IA").reproduced)
+    pknn = evidence.crossed("friedman_fig5a", "pknn", "IA").reproduced
+    assert found["section 5.4, PKNN, IA"] == (0.18, pknn)
 
 
 def test_claims_of_the_table_are_those_with_rules() -> None:

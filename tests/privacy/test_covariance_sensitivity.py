@@ -58,7 +58,7 @@ def clean(products: Products) -> NDArray[np.float64]:
         seen.append(numbers)
         return numbers
 
-    release_products.twin(products, publish)
+    release_products.reference(products, publish)
     (triangle,) = seen
     return triangle[:, 0]
 

@@ -20,12 +20,12 @@ from dpmf_cli.privacy.local import (
     SignChannel,
     epsilon_per_user,
     perturb_ratings,
-    value_towards_the_aggregator,
+    value_seen_by_the_aggregator,
 )
 from dpmf_cli.privacy.local_mechanisms import BoundedLaplace, ClampedLaplace, Duchi, RandomisedResponse
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.noise import DeviceNoise
-from dpmf_cli.privacy.release import Numbers, Release, Witness
+from dpmf_cli.privacy.release import Numbers, Recorder, Release
 from tests.conftest import make_ratings
 
 RATINGS = make_ratings(2)
@@ -34,10 +34,10 @@ LOCAL = {key: entry for key, entry in PRIVATE.items() if issubclass(entry, Local
 
 
 def perturbed(
-    epsilons: list[float], debias: bool = False, mechanism: Any = None, witness: Witness | None = None
+    epsilons: list[float], debias: bool = False, mechanism: Any = None, recorder: Recorder | None = None
 ) -> tuple[PerturbedRatings, Ledger]:
     ledger = Ledger(epsilons)
-    device, curator = mechanism or BoundedLaplace(), Curator(ledger, STREAMS, witness)
+    device, curator = mechanism or BoundedLaplace(), Curator(ledger, STREAMS, recorder)
     return perturb_ratings(RATINGS, device, ledger.limit, debias=debias, curator=curator), ledger
 
 
@@ -117,15 +117,15 @@ def test_messages_are_counted_in_bytes() -> None:
         assert traffic.up_per_user == pytest.approx(each * RATINGS.user_counts.mean())
 
 
-def channel(repetitions: int, epsilon: float, witness: Witness | None = None) -> tuple[SignChannel, Ledger]:
+def channel(repetitions: int, epsilon: float, recorder: Recorder | None = None) -> tuple[SignChannel, Ledger]:
     ledger = Ledger([epsilon])
     made = SignChannel(
         "step",
         repetitions=repetitions,
         epsilon=ledger.limit,
-        sensitivity=value_towards_the_aggregator("test", RATINGS.user_counts),
+        sensitivity=value_seen_by_the_aggregator("test", RATINGS.user_counts),
         n_items=40,
-        curator=Curator(ledger, STREAMS, witness),
+        curator=Curator(ledger, STREAMS, recorder),
     )
     return made, ledger
 
@@ -184,7 +184,7 @@ class TellingDraws(ClampedLaplace):
         return np.broadcast_to(uniforms, (len(values), len(epsilons)))
 
 
-class Replacing(Witness):
+class Replacing(Recorder):
     """Records what devices perturb, and delivers `arrives` instead of the message if it is not None."""
 
     def __init__(self, grid: int, arrives: float | None = None) -> None:
@@ -204,17 +204,17 @@ class Replacing(Witness):
         return noisy if self.arrives is None else np.full_like(noisy, self.arrives)
 
 
-def test_a_witness_sees_every_rating_at_its_place_in_whatever_parts_they_are_sent(
+def test_a_recorder_sees_every_rating_at_its_place_in_whatever_parts_they_are_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("dpmf_cli.privacy.local.CHUNK", 64)
     assert len(RATINGS) > 3 * 64
     grid = np.geomspace(0.1, 10, 20).tolist()
-    witness = Replacing(20)
-    received, _ = perturbed(grid, witness=witness)
-    assert np.array_equal(witness.clean, np.repeat((RATINGS.values.astype(float)[:, None] - 1) / 4, 20, 1))
+    recorder = Replacing(20)
+    received, _ = perturbed(grid, recorder=recorder)
+    assert np.array_equal(recorder.clean, np.repeat((RATINGS.values.astype(float)[:, None] - 1) / 4, 20, 1))
     arrived = np.stack([received.values.column(e) for e in range(20)], axis=1)
-    assert np.array_equal(arrived, witness.noisy.astype(np.float32))
+    assert np.array_equal(arrived, recorder.noisy.astype(np.float32))
     assert np.array_equal(arrived, np.concatenate(perturbed(grid)[0].values.groups, axis=1)[:, :20])
     monkeypatch.undo()
     assert np.array_equal(arrived, np.concatenate(perturbed(grid)[0].values.groups, axis=1)[:, :20])
@@ -222,8 +222,8 @@ def test_a_witness_sees_every_rating_at_its_place_in_whatever_parts_they_are_sen
     assert len(np.unique(told.values.column(0))) == len(RATINGS)  # no draw serves two ratings
 
 
-def test_an_aggregator_gets_what_a_witness_returns() -> None:
-    received, _ = perturbed([0.5, 2.0], debias=True, witness=Replacing(2, 0.75))
+def test_an_aggregator_gets_what_a_recorder_returns() -> None:
+    received, _ = perturbed([0.5, 2.0], debias=True, recorder=Replacing(2, 0.75))
     slope = BoundedLaplace().slope(np.array([0.5, 2.0]))
     for e in range(2):
         assert received.values.column(e) == pytest.approx(np.full(len(RATINGS), 0.5 + 0.25 / slope[e]))
@@ -231,11 +231,11 @@ def test_an_aggregator_gets_what_a_witness_returns() -> None:
     assert (report(reports, np.zeros((len(RATINGS), 1))).numbers == -3).all()
 
 
-def test_a_witness_sees_each_round_of_reports_as_a_draw_of_its_own() -> None:
-    witness = Replacing(1)
-    reports, _ = channel(2, 1.0, witness)
+def test_a_recorder_sees_each_round_of_reports_as_a_draw_of_its_own() -> None:
+    recorder = Replacing(1)
+    reports, _ = channel(2, 1.0, recorder)
     for number, clipped in ((0.3, 0.3), (7.0, 1.0)):
         report(reports, np.full((len(RATINGS), 1), number))
-        assert (witness.clean == (clipped + 1) / 2).all()  # on [0, 1], of which the ledger's sensitivity is 1
-        assert np.unique(np.abs(witness.noisy)) == pytest.approx([1 / np.tanh(0.25 / (1 + MARGIN))])
-    assert witness.draws == [("step", 0), ("step", 1)]
+        assert (recorder.clean == (clipped + 1) / 2).all()  # on [0, 1]: the ledger's sensitivity is 1
+        assert np.unique(np.abs(recorder.noisy)) == pytest.approx([1 / np.tanh(0.25 / (1 + MARGIN))])
+    assert recorder.draws == [("step", 0), ("step", 1)]

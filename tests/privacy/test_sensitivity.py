@@ -22,7 +22,7 @@ from dpmf_cli.kernels.normal_equations import isometric
 from dpmf_cli.privacy import sensitivity
 from dpmf_cli.privacy.neighbours import Mode, Neighbours
 from dpmf_cli.testing import fit, make_ratings
-from tests.witnesses import Noting
+from tests.recorders import Noting
 
 LESS = {
     "isgd, gram, unbounded": {"projected residuals": 0.92},
@@ -167,8 +167,8 @@ def test_own_regression_measures_nothing_where_nothing_is_known_or_learned() -> 
     )
     ratings = make_ratings(6, n_users=12, n_items=9, density=0.5)
     of_nobody, of_little = Noting(), Noting()
-    fit(algorithm, ratings.select(np.zeros(len(ratings), np.bool_)), [30.0], witness=of_nobody)
+    fit(algorithm, ratings.select(np.zeros(len(ratings), np.bool_)), [30.0], recorder=of_nobody)
     assert not any(np.any(clean) for clean in of_nobody.seen.values())
-    fit(algorithm, ratings, [1e-3], witness=of_little)
+    fit(algorithm, ratings, [1e-3], recorder=of_little)
     assert not np.any(of_little.seen["products of coefficients 1", 0, 0, 0])
     assert np.any(of_little.seen["item sums 1", 0, 0, 0])

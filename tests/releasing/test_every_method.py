@@ -18,7 +18,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import HIDE_IDS
-from dpmf_cli.privacy.release import Numbers, Perturbed, Release, Witness
+from dpmf_cli.privacy.release import Numbers, Perturbed, Recorder, Release
 from dpmf_cli.releasing import archive
 from dpmf_cli.releasing.archive import DataStatement, statement_of
 from dpmf_cli.releasing.publishing import COLUMNS, MODEL, FittedRatings, fitted, stored
@@ -137,9 +137,9 @@ SAMPLES = 150.0
 """An ε at which personalised privacy leaves out ratings."""
 
 
-class Blind(Witness):
-    """A witness that publishes numbers in which nothing was measured. If the result still depends on the
-    ratings, something bypasses the witness."""
+class Blind(Recorder):
+    """A recorder that publishes numbers in which nothing was measured. If the result still depends on the
+    ratings, something bypasses the recorder."""
 
     def published(
         self, release: Release, lanes: slice, first: int, clean: Numbers, noisy: NDArray[np.float64]
@@ -164,7 +164,7 @@ def test_where_nothing_measured_is_released_neighbours_give_the_same_files(name:
     for seed in range(3):
         pair = neighbour_of("", base, entry.neighbours, np.random.default_rng(seed))
         files = [
-            written(recommender(entry, *fits.fitted(entry, ratings, SAMPLES, witness=Blind()), ratings))
+            written(recommender(entry, *fits.fitted(entry, ratings, SAMPLES, recorder=Blind()), ratings))
             for ratings in (pair.here, pair.there)
         ]
         assert files[0] == files[1]

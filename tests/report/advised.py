@@ -7,7 +7,7 @@ import numpy as np
 
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.curves import Experiment, Measured
-from tests.evaluation.made_curves import twin_of
+from tests.evaluation.made_curves import noise_free_of
 
 GRID = np.array([0.5, 2.0, 8.0])
 INFINITE = np.array([np.inf])
@@ -46,8 +46,8 @@ def experiment(**changed: Any) -> Experiment:
     return replace(Experiment("shop", "shop", "My shop", 10, 10, 5, 1, (), baselines), **changed)
 
 
-def curve(label: str, twin: float | None = None, provable: float = 1.0, **changed: Any) -> Measured:
+def curve(label: str, clean: float | None = None, provable: float = 1.0, **changed: Any) -> Measured:
     made = Measured(
         label.lower(), label, GRID, np.ones((10, 5, 3)), GRID, provable * GRID, "bounded", "published"
     )
-    return replace(made, twin=None if twin is None else twin_of(np.full(10, twin)), **changed)
+    return replace(made, noise_free=None if clean is None else noise_free_of(np.full(10, clean)), **changed)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
-from tests.evaluation.made_curves import twin_of
+from tests.evaluation.made_curves import noise_free_of
 from tests.report.results import results
 
 __all__ = ["results"]
@@ -53,7 +53,7 @@ def make(count: int = 4, *, folds: int = 10, runs: int = 5, incomplete: str = ""
 
 
 def of_theta(experiment: Experiment) -> Experiment:
-    """The same over a grid of θ: each curve has its own ε, the first two are (ε, δ), all have twins, and
+    """The same over a grid of θ: each curve has its own ε, the first two are (ε, δ), all have noise-free runs, and
     Cinematch's printed errors are added."""
     curves = tuple(
         replace(
@@ -61,7 +61,7 @@ def of_theta(experiment: Experiment) -> Experiment:
             epsilons=curve.epsilons * (rank + 1),
             thetas=curve.epsilons,
             delta=1e-6 if rank < 2 else 0.0,
-            twin=twin_of(curve.rmse.mean(axis=(1, 2)) - 0.05),
+            noise_free=noise_free_of(curve.rmse.mean(axis=(1, 2)) - 0.05),
         )
         for rank, curve in enumerate(experiment.curves)
     )

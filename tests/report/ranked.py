@@ -7,7 +7,7 @@ import numpy as np
 
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.privacy.protection import Protection
-from tests.evaluation.made_curves import twin_of
+from tests.evaluation.made_curves import noise_free_of
 from tests.report.conftest import make
 
 USER, VALUE, LOCAL = Protection.USER, Protection.VALUE, Protection.LOCAL
@@ -29,7 +29,7 @@ def mixed(**changes: Any) -> Experiment:
 
 
 def with_zero(whole: Experiment, *errors: float) -> Experiment:
-    """The same from ε → 0 on, where the curves have these errors, with their twins, and beside tuned averages."""
+    """The same from ε → 0 on, where the curves have these errors, with their noise-free runs, and beside tuned averages."""
     grid = np.append(1e-6, whole.curves[0].epsilons[1:])
     curves = [
         replace(
@@ -38,7 +38,7 @@ def with_zero(whole: Experiment, *errors: float) -> Experiment:
             claimed=grid,
             provable=each.provable * grid / each.epsilons,
             rmse=np.where(grid < 1e-5, error, each.rmse),
-            twin=twin_of(each.rmse[:, 0, -1]),
+            noise_free=noise_free_of(each.rmse[:, 0, -1]),
         )
         for each, error in zip(whole.curves, errors, strict=True)
     ]

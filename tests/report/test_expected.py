@@ -24,7 +24,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.ranking import compare
 from dpmf_cli.experiment.results.collect import Compared, Setting
-from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
+from dpmf_cli.papers.printed_values import beside_print, with_printed_values
 from dpmf_cli.privacy.accounting import SampledSteps
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours
@@ -50,7 +50,7 @@ from dpmf_cli.report.tables.crossings import (
     crossings_table,
     figure_macros,
     levels_table,
-    twins_table,
+    noise_free_table,
 )
 from dpmf_cli.report.tables.layout import FORMATS, Group, TextTable, draw
 from dpmf_cli.report.tables.ledgers import ledger_csv, ledger_table
@@ -63,7 +63,7 @@ from dpmf_cli.report.tables.ranked import (
     settings_table,
 )
 from tests.conftest import make_ratings
-from tests.evaluation.made_curves import twin_of
+from tests.evaluation.made_curves import noise_free_of
 from tests.report.advised import GRID, INFINITE, crossed, curve, experiment
 from tests.report.conftest import make, of_theta
 from tests.report.figures.made import cut, grown, many, picture, values_of, xs, ys
@@ -144,7 +144,7 @@ def crossings() -> Texts:
         yield name, draw(crossings_table(rows))
     yield from in_all_forms(crossings_table([row for rows in alone.values() for row in rows]))
     made = replace(of_theta(make(3)), name="ml1m_bounded")
-    yield "with printed cells", draw(crossings_table(with_printed_cells(beside_print(made))))
+    yield "with printed values", draw(crossings_table(with_printed_values(beside_print(made))))
     found = [*find_crossings(make(2)), *find_crossings(made)]
     labels = ("λ #1", "λ %1", r"\input{x}", "a_b", "ε", "ε")
     odd = [replace(cell, label=label) for cell, label in zip(found, labels, strict=False)]
@@ -180,13 +180,13 @@ def baselines() -> Texts:
     yield "not printed", draw(baselines_table(baseline_rows(make(folds=2))))
     first, second = of_theta(make(2)).curves
     curves = (
-        replace(first, label="a", twin=twin_of([0.9, 0.92])),
-        replace(second, twin=twin_of([0.9, np.nan]), missing=1),
-        replace(first, label="b", twin=None),
+        replace(first, label="a", noise_free=noise_free_of([0.9, 0.92])),
+        replace(second, noise_free=noise_free_of([0.9, np.nan]), missing=1),
+        replace(first, label="b", noise_free=None),
     )
-    yield "without noise", draw(twins_table(replace(make(2), folds=2, curves=curves)))
-    alone = replace(first, twin=twin_of([0.9]))
-    yield "without noise, one fold", draw(twins_table(replace(make(2), folds=1, curves=(alone,))))
+    yield "without noise", draw(noise_free_table(replace(make(2), folds=2, curves=curves)))
+    alone = replace(first, noise_free=noise_free_of([0.9]))
+    yield "without noise, one fold", draw(noise_free_table(replace(make(2), folds=1, curves=(alone,))))
 
 
 def combined() -> Texts:
@@ -483,8 +483,8 @@ def answers() -> Texts:
         "no better than a constant": ((of("A", 1.4, 1.3, 1.1),), 2.0),
         "incomplete": ((of("A", 1.4, 1.3, 1.1, missing=1), of("B", 1.1, 1.0, 0.9)), 2.0),
         **{each: ((of("A", 1, 1, 1, neighbours=each.value),), 8.0) for each in Neighbours},
-        "a twin": ((of("A", 0.95, 0.9, 0.85, twin=twin_of([0.82] * 5)),), 2.0),
-        "no cost": ((of("A", 0.8, 0.7, 0.6, twin=twin_of([0.82] * 5)),), 2.0),
+        "a noise-free run": ((of("A", 0.95, 0.9, 0.85, noise_free=noise_free_of([0.82] * 5)),), 2.0),
+        "no cost": ((of("A", 0.8, 0.7, 0.6, noise_free=noise_free_of([0.82] * 5)),), 2.0),
         "counts users": ((of("A", 1, 1, 1, neighbours="user", algorithm="own_regression"),), 2.0),
     }
     for name, (curves, epsilon) in cases.items():
@@ -532,7 +532,7 @@ def charts() -> Texts:
     for axis in ("epsilon", "theta"):
         first = values_of(alone, cast(Any, axis), "PGE")
         second = values_of(alone, cast(Any, axis), "second", 0.5)
-        few = cut(make(2).curves[1], slice(2), line="DP", twin=twin_of(np.ones(10)))
+        few = cut(make(2).curves[1], slice(2), line="DP", noise_free=noise_free_of(np.ones(10)))
         beside = (few, replace(make(2).curves[1], label="x"), cut(alone, slice(4, 6), line="PGE"))
         for curves in (first, (*first, *second), (*first, *beside)):
             (chart,) = sweep_charts(replace(make(1), curves=curves, axis=cast(Any, axis)), "k")
@@ -693,8 +693,8 @@ def files() -> Texts:
     diverged.rmse[2, 1, 0] = np.inf
     curves = (replace(odd, missing=1), diverged, cut(second, slice(2)))
     whole = replace(theta, curves=curves)
-    halves = replace(second, twin=twin_of(np.where(np.arange(10) == 3, np.nan, 0.9)), missing=1)
-    whole = replace(whole, curves=(*curves, cut(halves, slice(1), label="half a twin")))
+    halves = replace(second, noise_free=noise_free_of(np.where(np.arange(10) == 3, np.nan, 0.9)), missing=1)
+    whole = replace(whole, curves=(*curves, cut(halves, slice(1), label="half a noise-free run")))
     yield "curves.csv", rounded(curves_csv(whole))
     yield "curves.csv, one fold", rounded(curves_csv(replace(make(1, folds=1), baselines=())))
     yield "curves.csv, one fold and run", rounded(curves_csv(replace(make(1, folds=1, runs=1), baselines=())))

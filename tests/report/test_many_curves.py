@@ -25,7 +25,7 @@ from dpmf_cli.report.figures.style import Look
 from dpmf_cli.report.html.page import Drawn
 from dpmf_cli.report.tables.crossings import crossings_table
 from dpmf_cli.report.tables.layout import draw
-from tests.evaluation.made_curves import twin_of
+from tests.evaluation.made_curves import noise_free_of
 from tests.report.conftest import make
 from tests.report.figures.made import picture
 
@@ -94,7 +94,7 @@ def _table(count: int) -> Work:
 
 def _advised(count: int) -> Work:
     crossings = [replace(crossing, delta=0.0) for crossing in _crossings(count)]
-    experiment = _copies(count, twin=lambda _: twin_of(np.ones(2)))
+    experiment = _copies(count, noise_free=lambda _: noise_free_of(np.ones(2)))
     return lambda: advice([experiment], crossings)
 
 

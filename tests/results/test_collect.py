@@ -15,7 +15,7 @@ from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
-from dpmf_cli.experiment.results.task import TWIN_GRID, Task, TaskResult, tasks_of
+from dpmf_cli.experiment.results.task import NOISE_FREE_GRID, Task, TaskResult, tasks_of
 from dpmf_cli.report.tables.layout import draw
 from dpmf_cli.report.tables.ledgers import records_table
 from tests.results.test_store import STEP
@@ -93,22 +93,22 @@ def test_numbers_of_refined_grids_are_joined_step_by_step(store: Store) -> None:
     assert (joined["epsilons"], joined["provable"], joined["mu"]) == ([1.0, 2.0], [1.0, 2.0], [0.5, 1.0])
 
 
-def test_a_fit_without_noise_is_the_twin_and_no_point_of_the_curve(store: Store) -> None:
+def test_a_fit_without_noise_is_the_noise_free_run_and_no_point_of_the_curve(store: Store) -> None:
     config = CONFIG.model_copy(update={"twins": True})
     fill(store)
     tasks = [task for entry in config.algorithms for task in tasks_of(config, entry, DATA)]
-    twins = [task for task in tasks if task.epsilons == TWIN_GRID]
-    assert [(task.cut.fold, task.run) for task in twins] == [(0, 0), (1, 0)] * 2
-    for task in twins[:3]:
-        write(store, task, TWIN_GRID, task.cut.fold / 10)
+    clean = [task for task in tasks if task.epsilons == NOISE_FREE_GRID]
+    assert [(task.cut.fold, task.run) for task in clean] == [(0, 0), (1, 0)] * 2
+    for task in clean[:3]:
+        write(store, task, NOISE_FREE_GRID, task.cut.fold / 10)
     found = gather(store, config).experiment
     whole, missing = found.curves
-    assert whole.twin is not None
-    assert missing.twin is not None
-    assert whole.twin["rmse"].ravel().tolist() == [0.0, 0.1]
+    assert whole.noise_free is not None
+    assert missing.noise_free is not None
+    assert whole.noise_free["rmse"].ravel().tolist() == [0.0, 0.1]
     assert (whole.missing, whole.epsilons.tolist()) == (0, [1.0, 2.0])
-    assert (missing.missing, np.isnan(missing.twin["rmse"]).ravel().tolist()) == (1, [False, True])
-    assert found.baselines[0].twin is None
+    assert (missing.missing, np.isnan(missing.noise_free["rmse"]).ravel().tolist()) == (1, [False, True])
+    assert found.baselines[0].noise_free is None
 
 
 def test_what_records_spent_is_the_worst_of_all_fits_and_what_was_kept_the_mean(store: Store) -> None:

@@ -45,17 +45,17 @@ def test_a_curve_is_pieced_together_from_the_results_of_plain_entries(tmp_path: 
     assert len(set(whole.mean())) == 4
 
 
-def test_twins_have_what_is_beyond_the_last_piece_and_a_resolved_config_is_the_same(tmp_path: Path) -> None:
+def test_a_noise_free_run_is_beyond_the_last_piece_and_a_resolved_config_is_the_same(tmp_path: Path) -> None:
     whole = config(tmp_path, PIECES)
     data = DataIdentity("d", "", "c")
     (entry,) = whole.algorithms
     assert config_of(whole.resolved()) == whole
-    twin = [
+    clean = [
         task
         for task in tasks_of(whole.model_copy(update={"twins": True}), entry, data)
         if task.epsilons[0] > 99
     ]
-    assert [(task.algorithm.parameters()["factors"], task.epsilons) for task in twin] == [(3, (np.inf,))] * 2
+    assert [(task.algorithm.parameters()["factors"], task.epsilons) for task in clean] == [(3, (np.inf,))] * 2
     plain = config(tmp_path, "")
     assert "by_epsilon" not in str(plain.resolved())
 

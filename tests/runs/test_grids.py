@@ -1,4 +1,4 @@
-"""Complete runs over θ, with twins and printed references, on growing portions, and on each user's latest ratings.
+"""Complete runs over θ, with noise-free runs and printed references, on growing portions, and on each user's latest ratings.
 
 Runs that add ε where curves cross: the same ε whichever process computes them, however often it is interrupted.
 """
@@ -83,7 +83,7 @@ def test_each_algorithm_has_epsilon_of_its_own(
     assert {theta for _, theta in of_epsilon["PSGD"]} == {""}
 
 
-def test_twins_are_one_fit_a_fold_and_meet_their_baseline(place: Place) -> None:
+def test_noise_free_runs_are_one_fit_a_fold_and_meet_their_baseline(place: Place) -> None:
     drawn = place.run(PLAIN + "twins: true\n", "x").stdout
     assert len(place.tasks) == 4 * 2 + 2 * 4 * (2 + 1)
     by_label = {row["label"]: row for row in place.rows("curves.csv", "x") if row["epsilon"] == "inf"}
@@ -92,8 +92,8 @@ def test_twins_are_one_fit_a_fold_and_meet_their_baseline(place: Place) -> None:
     line = next(line for line in drawn.splitlines() if line.startswith("PSGD ") and len(line.split()) == 3)
     assert line.split()[1:] == [f"{float(by_label['PSGD'][key]):.4f}" for key in ("rmse", "sd_folds")]
     assert "RMSE without noise" in place.path("without_noise.md", "x").read_text()
-    twin = next(path for path, body in place.tasks.items() if "psgd" in path and b'["inf"]' in body)
-    (place.folder / "results" / twin).unlink()
+    noise_free = next(path for path, body in place.tasks.items() if "psgd" in path and b'["inf"]' in body)
+    (place.folder / "results" / noise_free).unlink()
     assert place.planned("x") == {"IA": (4, 0), "GE": (4, 0), "PGE": (12, 0), "PSGD": (12, 1)}
     assert {row["partial"] for row in place.json("crossings")} == {"3 of 4 folds"}
 

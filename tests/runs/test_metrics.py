@@ -62,7 +62,7 @@ def test_the_fractions_are_those_of_the_test_ratings(measured: Place) -> None:
     assert {row["epsilon"] for row in found} == {"inf"}
 
 
-def test_all_that_was_measured_is_in_the_table_twins_too(measured: Place) -> None:
+def test_all_that_was_measured_is_in_the_table_of_noise_free_runs_too(measured: Place) -> None:
     found = [row["epsilon"] for row in measured.rows("error_cdf.csv") if row["label"] == "PGE"]
     assert found == ["0.5"] * 4 + ["4.0"] * 4 + ["inf"] * 4
     pge = collect_folder(measured.path("")).experiment.curves[0]
@@ -70,8 +70,8 @@ def test_all_that_was_measured_is_in_the_table_twins_too(measured: Place) -> Non
     assert pge.error_cdf.shape == (3, 2, 2, 4)
     assert (pge.error_cdf[..., -1] == 1).all()  # clipped to the scale of 1 to 5
     assert (np.diff(pge.error_cdf, axis=-1) >= 0).all()
-    assert pge.twin is not None
-    assert (pge.twin["error_cdf"][:, 0, 0, 1] > pge.error_cdf[:, :, 0, 1].mean(axis=1)).all()
+    assert pge.noise_free is not None
+    assert (pge.noise_free["error_cdf"][:, 0, 0, 1] > pge.error_cdf[:, :, 0, 1].mean(axis=1)).all()
 
 
 def test_sweeps_have_their_own_table_and_figures(measured: Place) -> None:
@@ -108,8 +108,8 @@ def test_the_most_rated_items_come_first(ranked: Place) -> None:
     of_folds = [row for row in ranked.rows("folds.csv") if row["label"] == "Popularity"]
     assert [float(row["recall@8"]) for row in of_folds] == pytest.approx(found)
     private = [row for row in ranked.rows("folds.csv") if row["label"] == "Private popularity"]
-    twin = [float(row["recall@8"]) for row in private if row["epsilon"] == "inf"]
-    assert twin == pytest.approx(found)  # no user has more ratings than are counted
+    noise_free = [float(row["recall@8"]) for row in private if row["epsilon"] == "inf"]
+    assert noise_free == pytest.approx(found)  # no user has more ratings than are counted
     assert np.mean([float(row["recall@8"]) for row in private if row["epsilon"] == "0.5"]) < np.mean(found)
     assert {(row["rmse"], row["status"]) for row in of_folds + private} == {("", "measured")}
 

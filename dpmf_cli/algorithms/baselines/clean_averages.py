@@ -43,9 +43,9 @@ def tuned_field() -> bool:
 def inner_folds(train: Ratings) -> Iterator[tuple[Ratings, Ratings]]:
     """Yields (fitted, held out) for each fifth of the training ratings.
 
-    Ratings go to the fifths in turn, in user-major order. Each user starts one fifth further. So the ratings of each
-    user are spread over all fifths; so are those of each item if all users rate the same items. The cut needs no
-    randomness. A fifth is skipped if nothing would be left to fit or to predict.
+    Ratings go to the fifths in turn, in user-major order, and each user starts one fifth further. So without any
+    randomness the ratings of each user are spread over all fifths, as are those of each item if all users rate the
+    same items. A fifth is skipped if nothing would be left to fit or to predict.
     """
     part = (np.arange(len(train)) + train.users) % INNER_FOLDS
     for fold in range(INNER_FOLDS):
@@ -123,11 +123,10 @@ class AveragesBaseline(Algorithm):
     effects: EffectsParameters = EffectsParameters()
 
     def measure(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
-        """Measures the averages of algorithms 1 and 2. Each step gets the grid's ε in full, which is ∞."""
+        """The averages of algorithms 1 and 2, each step of which gets the grid's ε in full, which is ∞."""
         return bounded_effects(train, self.chosen(train), dict.fromkeys(Part, epsilons), curator)
 
     def chosen(self, train: Ratings) -> EffectsParameters:
-        """The parameters of the averages."""
         return self.effects
 
     def cost(self, shape: Shape, grid: int) -> Cost:
@@ -162,9 +161,10 @@ class GlobalAverage(AveragesBaseline):
 
 
 class UserAverage(TunableAverage):
-    """r̂_ui = (Σ_{R_u} r_ui + β_u·GAvg)/(|R_u| + β_u): how a user rates, whatever the item.
+    """r̂_ui = (Σ_{R_u} r_ui + β_u·GAvg)/(|R_u| + β_u): how a user rates, whatever the item. None of the papers here
+    has it.
 
-    It is more accurate than the item average where users differ more than items. None of the papers here has it.
+    It is more accurate than the item average where users differ more than items.
     """
 
     title = "UA"
@@ -203,7 +203,7 @@ class GlobalEffects(TunableAverage):
 
 
 class Popularity(Algorithm):
-    """score_ui = c_i, the number of training ratings of item i, whatever their values. Every user gets the same
+    """score_ui = c_i, the number of training ratings of item i, whatever their values: every user gets the same
     order.
 
     A score is not a rating, so it has no errors. Cremonesi, Koren and Turrin 2010 call this method TopPop.
@@ -233,7 +233,7 @@ class NeighbourhoodBaseline(AveragesBaseline):
     def start(
         self, train: Ratings, epsilons: Epsilons, curator: Curator, similarity: float
     ) -> NeighbourhoodModel:
-        """The model with one similarity; neighbours are the items with the most common raters."""
+        """The model with one similarity, whose neighbours are the items with the most common raters."""
         averages = self.measure(train, epsilons, curator).items
         others = neighbourhood.most_co_rated(train, self.k)
         return similarities.neighbourhood_model(train, others, similarity, averages)
@@ -252,7 +252,6 @@ class BetweenUsers:
     items: NeighbourhoodModel
 
     def predict(self, users: Ints, items: Ints) -> Singles:
-        """(n, E) predictions for n pairs."""
         return self.items.predict(items, users)
 
 
@@ -282,7 +281,6 @@ class CorrelationKNN(NeighbourhoodBaseline):
         return self.of_items(train, epsilons, curator)
 
     def of_items(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> NeighbourhoodModel:
-        """The neighbourhoods of the items."""
         averages = self.measure(train, epsilons, curator).items
         k = min(self.k, train.n_items - 1)
         neighbours, values = [], []
@@ -331,10 +329,8 @@ def over_norms(products: Doubles, norms: Doubles) -> Doubles:
 
 
 class PearsonKNN(CorrelationKNN):
-    """s_ij = Σ_u (r_ui − r̄_i)(r_uj − r̄_j)/√(Σ_u (r_ui − r̄_i)²·Σ_u (r_uj − r̄_j)²).
-
-    All sums run over the users who rated both items.
-    """
+    """s_ij = Σ_u (r_ui − r̄_i)(r_uj − r̄_j)/√(Σ_u (r_ui − r̄_i)²·Σ_u (r_uj − r̄_j)²); all sums run over the users who
+    rated both items."""
 
     title = "PCC"
     algorithm: Literal["pcc"]
@@ -346,9 +342,8 @@ class PearsonKNN(CorrelationKNN):
 class CosineKNN(CorrelationKNN):
     """s_ij = Σ_u r_ui·r_uj/√(Σ_u r_ui²·Σ_u r_uj²).
 
-    The sum of products runs over the users who rated both items. The paper does not say which users the sums of
-    squares run over. With all raters of an item, its similarity to items with few common raters is small, which is
-    more accurate.
+    The sum of products runs over the users who rated both items, those of squares over all raters of an item, which
+    the paper leaves open: the similarity of items with few common raters is then small, which is more accurate.
     """
 
     title = "COS"
@@ -371,8 +366,7 @@ class CosineKNN(CorrelationKNN):
 class ConstantNeighbourhood(NeighbourhoodBaseline):
     """r̂_ui = r̄_i + the mean of r_uj − r̄_j over the neighbours of item i that user u rated: s_ij = 1.
 
-    Neighbours are the items with the most common raters. The difference from this model shows what a learned
-    similarity is worth.
+    Neighbours are the items with the most common raters. This model shows what a learned similarity is worth.
     """
 
     title = "Constant similarity"

@@ -49,10 +49,10 @@ STARTS = {
 
 
 def tuned_factorization(train: Ratings, iterations: int, streams: Streams) -> KnownModel:
-    """Fits r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i, or r̂_ui = p_u·q_i, by ALS-WR (Zhou et al. 2008).
+    """The model r̂_ui = IAvg(i) + UAvg(u) + p_u·q_i, or r̂_ui = p_u·q_i, by ALS-WR (Zhou et al. 2008).
 
-    β_m and β_u are those of the best averages. Then the use of biases, d and λ are chosen together, on the first
-    inner fold.
+    β_m and β_u are those of the best averages; then biases or none, d and λ are chosen together, on the first inner
+    fold.
     """
     effects = tuned_averages(train, EffectsParameters(), ("beta_u", "beta_m"))
 
@@ -82,10 +82,9 @@ class AlternatingLeastSquares(Algorithm):
 
         p_u ← argmin Σ_i (r_ui − p·q_i)² + n_u·λ·‖p‖²,  then the same for items,  `iterations` times
 
-    The paper does not say from which factors it starts, nor whether it subtracts averages first. On raw
-    ratings, with factors from U[0, 1) (MATLAB's `rand`), ten iterations reproduce the printed values of both small
-    MovieLens sets (docs/papers/friedman2016.md). For a user or item without training ratings, the model predicts the
-    global average.
+    The paper does not say from which factors it starts, nor whether it subtracts averages first. On raw ratings, from
+    factors of U[0, 1) (MATLAB's `rand`), ten iterations reproduce the printed values of both small MovieLens sets
+    (docs/papers/friedman2016.md). For a user or item without training ratings, the model predicts the global average.
 
     `tuned` fits another model: biases, and factors of the residuals, with parameters chosen on the training ratings
     (`tuned_factorization`).
@@ -119,7 +118,7 @@ class AlternatingLeastSquares(Algorithm):
 class SGDFactorization(Algorithm):
     """(P, Q) = SGD on Σ (r_ui − p_u·q_i)² + λ(‖p_u‖² + ‖q_i‖²), r scaled to [0, 1].
 
-    This is "Non-Private MF" in figures 3 and 4. The paper prints none of its parameters.
+    This is "Non-Private MF" in figures 3 and 4, of which the paper prints no parameters.
     """
 
     title = "Clean MF (SGD)"
@@ -166,7 +165,6 @@ class ProbabilisticMF(GradientDescentPMF, Algorithm):
     def fit_samples(
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> KnownModel:
-        """Fits one model for each column of `kept` (n_ratings, E)."""
         model, _ = self.descend(train, kept, streams)
         return factorization.sampled_model(train, kept, model)
 
@@ -178,7 +176,7 @@ CleanBase = ProbabilisticMF | AlternatingLeastSquares
 
 
 class Sampled(AroundABase):
-    """Fits a model without noise on the very sample that `Personalized` draws at a ceiling of ε_l or more.
+    """A model without noise, fitted on the very sample that `Personalized` draws at a ceiling of ε_l or more.
 
     It shows what sampling alone costs: with equal parameters, both methods start from the same factors and use the
     same batches.

@@ -44,9 +44,8 @@ from dpmf_cli.privacy.sensitivity import Sensitivity
 
 @dataclass(frozen=True)
 class AllAlike:
-    """Averages, and a matrix with one public number on the diagonal and another elsewhere, both in units of B².
-
-    It predicts from all items that the user rated, except the target item.
+    """Averages, and a matrix with one public number on the diagonal and another elsewhere, in units of B².
+    Predictions use all items that the user rated, except the target item.
 
     own      the ratings of every user who may ask; a prediction for user u uses only those of u
     effects  averages for each ε; the users' part may be unreleased
@@ -58,8 +57,8 @@ class AllAlike:
     entry: "PublicKNN | OwnMeanFixedCovariance"
 
     def neighbours(self, users: Ints, items: Ints) -> tuple[Longs, Callable[[Doubles], Doubles]]:
-        """(n,) how many neighbours each pair has, and the function that sums their residuals (n,) for one ε, given
-        those of all ratings and a 0 at the end."""
+        """(n,) the number of neighbours of each pair, and the function that sums their residuals (n,) for one ε,
+        given those of all ratings and a 0 at the end."""
         own = self.own
         # A sentinel after the last rating: the search for a greater pair ends there, and no pair equals it.
         keys = np.append(own.users.astype(np.int64) * own.n_items + own.items, own.n_users * own.n_items)
@@ -97,8 +96,8 @@ class AllAlike:
 
 @dataclass(frozen=True)
 class NearestAlike(AllAlike):
-    """Predicts from the k of the user's items that share the most raters with the target item, by Wgt. Who rated
-    what must be public.
+    """The same, with predictions from the k of the user's items that share the most raters with the target item, by
+    Wgt. Who rated what must be public.
 
     weight  Wgt: a packed triangle
     """
@@ -121,11 +120,10 @@ class PublicKNN(PrivateAlgorithm):
 
         r̂_ui = IAvg(i) + UAvg(u) + c/(v + ridge + (m − 1)·c) · Σ_{j ∈ N} (r_uj − IAvg(j) − UAvg(u)),   m = |N|
 
-    The factor before the sum is the value of (Avg_NN + ridge·I)⁻¹ Avg_Ni. The difference from this method shows what
-    a private covariance is worth. Like private kNN, it uses the target user's own ratings without noise: *joint*
-    differential privacy.
+    The factor before the sum is the value of (Avg_NN + ridge·I)⁻¹ Avg_Ni. The method shows what a private covariance
+    is worth. Like private kNN, it uses the target user's own ratings without noise: *joint* differential privacy.
 
-    Neighbours are chosen from public data. Bounded, who rated what is public, and the neighbours are the k items j of
+    Neighbours are chosen from public data: bounded, who rated what is public, and the neighbours are the k items j of
     the user with the largest Wgt_ij, as in private kNN. Unbounded, nothing is public, and the neighbours are all
     other items that the user rated.
     """
@@ -190,8 +188,8 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
 
         r̂_ui = MAvg_i + r̄_u + c/(v + ridge + (m − 1)·c) · Σ_j (r_uj − MAvg_j − r̄_u)
 
-    m is the number of u's other ratings. `CovarianceSVD` on this covariance predicts the same: the only direction
-    that counts has the same coordinate for all items.
+    m is the number of u's other ratings. `CovarianceSVD` on this covariance predicts the same, because the only
+    direction that counts has the same coordinate for all items.
     """
 
     title = "MM fixed covariance"
@@ -214,10 +212,8 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
 
 
 class PrivateConstantNeighbourhood(PrivateNeighbourhood):
-    """`ConstantNeighbourhood` with private item averages, which get all of ε.
-
-    The difference from this model at the same ε shows what a privately learned similarity is worth.
-    """
+    """`ConstantNeighbourhood` with private item averages, which get all of ε: at the same ε, it shows what a
+    privately learned similarity is worth."""
 
     title = "Constant similarity, private averages"
     about = "The neighbourhood model with a constant similarity and private averages."
@@ -236,9 +232,9 @@ class PrivateConstantNeighbourhood(PrivateNeighbourhood):
 
 
 class PrivatePopularity(PrivateAlgorithm):
-    """score_ui = c_i + noise, where c_i is the number of ratings of item i. Every user gets the same order.
+    """score_ui = c_i + noise, c_i the number of ratings of item i: every user gets the same order.
 
-    At most k ratings of each user are counted, chosen at random. As in `Popularity`, scores have no errors.
+    At most k ratings of each user, chosen at random, are counted. As in `Popularity`, scores have no errors.
     """
 
     title = "Private popularity"
@@ -265,7 +261,6 @@ class PrivatePopularity(PrivateAlgorithm):
 
     @property
     def accounting(self) -> Accounting:
-        """The accounting of θ, all of which the counts get."""
         return Accounting(self.noise, self.mode, {"counts": 1.0}, self.delta)
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> EffectsModel:
@@ -445,8 +440,8 @@ class PrivateBatchGradientDescent(shared.NormBoundedFactorization):
 
     One rating touches only two rows. K-norm noise for the sum of the rows' L2 norms has length Gamma(d, k·Δ/ε) in
     every row, with Δ = C unbounded and 2C bounded (`sensitivity.clipped_gradients`). It covers both sides at once.
-    Every row gets noise, rated or not, and no scale depends on private counts, so ε is provable for both kinds of
-    neighbours.
+    Because every row gets noise, rated or not, and no scale depends on private counts, ε is provable for both kinds
+    of neighbours.
     """
 
     title = "PBGD"

@@ -1,9 +1,9 @@
 """Own regression: released features of items, on which each user regresses that user's own ratings.
 
 Features are estimated from released sums, and learned in rounds from users' own regressions on them. A user's
-regression depends only on that user's ratings and on released numbers. So does the user's contribution to the sums of
-a round: one vector over all items, whose norm is clipped. Estimates are computed from released numbers and the known
-scale of their noise, each ε by itself, and so cost no ε.
+regression depends only on that user's ratings and on released numbers, and so does the user's contribution to the
+sums of a round: one vector over all items, whose norm is clipped. Estimates are computed from released numbers and
+the known scale of their noise, each ε by itself, and so cost no ε.
 """
 
 import math
@@ -89,7 +89,7 @@ def counts_of(noisy: Lanes, deviation: Lanes, least: float) -> Lanes:
     """(2, n_items, E) the posterior means of counts, and of ln(count + offset), given noise of `deviation` (E,).
 
     The prior is Lomax, p(c) ∝ (c + m)⁻³, which is as long-tailed as popularity; m is the mean of the noisy counts.
-    `offset` is the larger of `least` and 0.3 deviations. The noise is treated as normal. Without noise, the posterior
+    `offset` is the larger of `least` and 0.3 deviations. The noise is treated as normal; without noise, the posterior
     mean of a count is the count.
     """
 
@@ -157,9 +157,9 @@ def averages_of(
 
 
 def updated(spread: float | Lanes, weight: Lanes, variance: Lanes) -> tuple[Lanes, Lanes]:
-    """Returns the gain of an update, and the variance after it. Kalman 1960.
+    """The gain of a Kalman update (1960), and the variance after it, for a number of prior variance `spread`.
 
-    The prior variance of a number is `spread`. The observation is `weight` times it, plus noise of `variance`.
+    The observation is `weight` times the number, plus noise of `variance`.
     """
     gain = weight * spread / (weight**2 * spread + variance + LEAST)
     return gain, spread * (1 - gain * weight)
@@ -189,7 +189,7 @@ def of_users(
     share: Lanes,
     curator: Curator,
 ) -> Items:
-    """Neighbours differ in one user, with all ratings. All noise is Gaussian. The measurements are:
+    """Estimates of items, where neighbours differ in one user, with all ratings. All noise is Gaussian, on:
 
     Σ_u w_u by item, for popularity;   Σ_u mean_i(r_ui − guess_i), for the guess
     Σ_u clip_C((w_u·(r_ui − guess_i − own regression))_i), for averages;   Σ_u of the fraction that clipping leaves
@@ -244,7 +244,7 @@ def of_presence(
     share: Lanes,
     curator: Curator,
 ) -> Items:
-    """Neighbours differ in the presence of one rating. Averages have Laplace noise.
+    """Estimates of items, where neighbours differ in the presence of one rating. Averages have Laplace noise.
 
     The measurements are Σ (1 + x)/2 and Σ (1 − x)/2 by item, where x is the rating scaled to [−1, 1]. If features are
     learned, Σ_u √n_u is measured too, for the weights of ratings in later steps.
@@ -279,10 +279,10 @@ def of_values(
     share: Lanes,
     curator: Curator,
 ) -> Items:
-    """Neighbours differ in the value of one rating. Averages have Laplace noise.
+    """Estimates of items, where neighbours differ in the value of one rating. Averages have Laplace noise.
 
-    The only measurement is of sums by item. Who rated what is public, and so are all counts and weights. The noise of
-    a round hides a user's complete part of the sums, as in `of_presence`.
+    The only measurement is of sums by item, because who rated what is public, and with it all counts and weights. The
+    noise of a round hides a user's complete part of the sums, as in `of_presence`.
     """
     epsilon = epsilons * (1 - share)
     scale, moved = train.scale, sensitivity.rating_sums(train.scale)
@@ -361,8 +361,8 @@ def learn(
         base_i, q_i ← posterior means given b_i ≈ W_i·(error of base_i, error of q_i) + noise
 
     One Gram matrix G serves all items, because noise would drown a separate one for each item. Item i uses W_i·G,
-    which is W_i·I after the change of coordinates. The prior variance of q_i in each direction is estimated from all
-    b_i, less their noise. A direction that noise drowns therefore stays at 0, and no rank has to be chosen for it.
+    which is W_i·I after the change of coordinates. Because the prior variance of q_i in each direction is estimated
+    from all b_i, less their noise, a direction that noise drowns stays at 0, and no rank has to be chosen for it.
 
     weights  (n_users,) w_u, which depend only on the user's own ratings
     ranks    (E,) how many features each model learns; the others stay 0
@@ -428,7 +428,7 @@ def _learning(users: FactorModel, learned: int, ranks: Longs, start: Lanes | Non
     """(n_users, d, E) z: the coefficients of learned features, shortened to z·min(1, Γ/‖z‖); 0 if z is not finite.
 
     Each model has its first `ranks` (E,) of them. With `start`, they are the coefficients of popularity and quality,
-    and then `start`. Users without ratings have coefficients 0: they must add nothing to any sum.
+    and then `start`. Users without ratings, who must add nothing to any sum, have coefficients 0.
     """
     coefficients = users.published["users"][:, :-1].astype(np.float64)
     z = coefficients[:, FIXED : FIXED + learned]

@@ -6,9 +6,9 @@ release for a row is s = Σ x·z with noise of variance v in each coordinate; G 
     E[c | s] = m + τ²·G·(τ²·G² + σ²·G + v·I)⁻¹·(s − G·m)
     Cov[c | s] = τ²·(σ²·G + v·I)·(τ²·G² + σ²·G + v·I)⁻¹
 
-(Robinson 1991, best linear unbiased prediction). An average has z = 1 and G = n. τ and σ are public guesses, and v
-follows from ε. So the weight of a sum follows a public rule. Where who rated what is public, the budget is split by
-the errors that these formulas predict.
+(Robinson 1991, best linear unbiased prediction). An average has z = 1 and G = n. Because τ and σ are public guesses
+and v follows from ε, the weight of a sum follows a public rule. Where who rated what is public, the budget is split
+by the errors that these formulas predict.
 """
 
 import math
@@ -227,7 +227,7 @@ NOISES = np.geomspace(1e-6, 1e18, 121)
 
 
 def interpolated(error: Callable[[float], float], scale: float, dimension: int) -> Predicted:
-    """The error as a function of ε. `error` maps a variance of noise to an error; the noise has `scale` at ε = 1."""
+    """The error as a function of ε, from `error` as one of a variance of noise, which has `scale` at ε = 1."""
     known = [error(float(noise)) for noise in NOISES]
 
     def predicted(epsilons: Doubles) -> Doubles:
@@ -262,10 +262,10 @@ def of_coefficients(law: Law, gram: Doubles, ratings: int, noise: float) -> floa
 
 
 def shares_of(parts: Mapping[str, Predicted], epsilon: float) -> dict[str, float]:
-    """The share of each part. Shares are multiples of 1/QUANTA that sum to 1, with the least sum of errors.
+    """The share of each part: multiples of 1/QUANTA that sum to 1, with the least sum of errors.
 
-    Found by dynamic programming over the parts, because errors need not be convex. Those of vectors are not: noise
-    drowns them at small ε.
+    They are found by dynamic programming over the parts, because errors need not be convex: those of vectors, which
+    noise drowns at small ε, are not.
     """
     errors = [predicted(np.arange(1, QUANTA + 1) / QUANTA * epsilon) for predicted in parts.values()]
     best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}  # by the number of quanta spent
@@ -304,7 +304,7 @@ class Laws(StrictModel):
 
 
 class PatternAlgorithm(PrivateAlgorithm):
-    """A method for neighbours that differ in the value of a rating. Who rated what is public, and used in full.
+    """A method for neighbours that differ in the value of a rating, which uses in full who rated what.
 
     measured  the parts among which ε is split, besides the average of all ratings
     """
@@ -378,7 +378,7 @@ class PatternAlgorithm(PrivateAlgorithm):
 
 @dataclass(frozen=True)
 class Measurements:
-    """The steps of a fit. Each measures the residuals of the model that the steps before it have released.
+    """The steps of a fit, each of which measures the residuals of the model that the steps before it have released.
 
     epsilons  the ε (E,) of each part by its name
     """
@@ -447,14 +447,13 @@ class PublicPattern(PatternAlgorithm):
         W          from Σ x·(x_u ⊗ y_i) over all ratings
         q_i, p_u   from Σ x·x_u over an item's ratings, then from Σ x·y_i over a user's ratings
 
-    Each line fits the residuals x of the lines before it. Each step releases sums of residuals clamped to [−B, B]. A
-    rating's value enters one of these sums and moves it by 2B·‖feature‖ at most, however many ratings there are.
-    `shrunk_averages` turns the sums into estimates: it shrinks an average towards the prediction of a regression on
-    log-counts and features, more strongly where there is more noise.
+    Each line fits the residuals x of the lines before it, and releases sums of them, clamped to [−B, B]. A rating's
+    value enters one of these sums and moves it by 2B·‖feature‖ at most, however many ratings there are. `averages_of`
+    turns the sums into estimates: it shrinks an average to the prediction of a regression on log-counts and features,
+    more strongly where there is more noise.
 
-    ε is split so that the sum of the expected errors is least. These errors follow from ε and the pattern
-    (`shares_of`). At a small ε, averages get nearly all of it. Factors get a part once rows have enough
-    ratings.
+    ε is split so that the sum of the expected errors, which follow from ε and the pattern, is least (`shares_of`). At
+    a small ε, averages get nearly all of it, and factors get a part once rows have enough ratings.
     """
 
     title = "Public pattern"
@@ -486,8 +485,8 @@ class OwnPattern(PatternAlgorithm):
         p_u = argmin Σ_j (r_uj − b_j − p·(a, y_j, q_j))² + w·‖p‖²
 
     b, q and y are as in `PublicPattern`: averages of items, coefficients on the features of users, and features of
-    items (more of them here). The constant a makes room for the user's average. Nothing about users is released, so b
-    and q share all of ε. *Joint* differential privacy: predictions use the target user's own ratings.
+    items (more of them here). The constant a makes room for the user's average. Because nothing about users is
+    released, b and q share all of ε. *Joint* differential privacy: predictions use the target user's own ratings.
     """
 
     title = "Public pattern, own ratings"
@@ -533,8 +532,8 @@ class ShrunkAverages(PrivateAlgorithm):
         c_u    = the shrunk average from Σ clamp(r_ui − b_i)/B over the user's ratings
 
     Every sum is released with its count, as Σ (1 + x′)/2 and Σ (1 − x′)/2, where x′ are the terms of the sum. A
-    rating moves the two numbers by 1 in total, so sum and count together cost the step's ε once. Friedman et al.'s
-    algorithms halve ε between the two. `Law` shrinks an average towards the prediction of a regression on the
+    rating moves the two numbers by 1 in total, so sum and count together cost the step's ε once, whereas Friedman et
+    al.'s algorithms halve ε between the two. `Law` shrinks an average to the prediction of a regression on the
     logarithms of noisy counts, more strongly where sum and count have more noise.
     """
 

@@ -183,7 +183,7 @@ class ItemAlternation(PrivateAlgorithm):
         E)."""
 
     def with_own_factors(self, items: FactorModel, beside: Arrays, own: Ratings) -> FactorModel:
-        """Adds each user's own mean and p_u to Q."""
+        """The model of Q with each user's own mean and p_u."""
         centre = items.published["items"][:, -1].astype(np.float64)
         return regress(items.with_users(self.own_means(own, centre)), own, self.user_ridge)
 
@@ -398,15 +398,15 @@ class ItemGradientsBudget(Fractions):
 
 
 class PrivateAlternatingMinimization(ItemAlternation):
-    """In each of T rounds, once the users are solved, `steps` steps follow. Each step is on a sample of the users,
-    each drawn with probability γ:
+    """In each of T rounds, once the users are solved, `steps` steps follow, each on a sample that has each user with
+    probability γ:
 
         Q ← Q + η(Σ_u clip_C((w_ui·(x_ui − p_u·q_i)·p_u)_i) + N(0, (C·σ)²))/γ − η·λ·Q
 
     An accountant certifies σ for all steps together with the mean and the counts. η is lowered for more than 1000
     users, and where the noise of all steps would add up to more than `spread` in a coordinate of Q. Published and
-    corrected mode differ only in the noise of the mean m. The public code has batches of a fixed size and charges for
-    them as for samples. Its rates may adapt; these do not.
+    corrected mode differ only in the noise of the mean m. The public code, whose rates may adapt, has batches of a
+    fixed size and charges for them as for samples.
     """
 
     title = "DPAM"

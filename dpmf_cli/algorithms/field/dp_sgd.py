@@ -166,8 +166,8 @@ class DPSGD(PrivateAlgorithm):
         """Items with `base` (n_items, E) and φ, and users that are 0."""
         drawn = self.initial_factors.draw(kept.n_items, self.factors, streams.start("initial item factors"))
         mean = np.full((kept.n_items, 1), 1 / math.sqrt(self.user_ridge))
-        nobody = np.zeros((kept.n_users, 1 + self.factors)), np.zeros((kept.n_users, base.shape[1]))
-        return factor_model(nobody[0], np.concatenate([mean, drawn], axis=1), nobody[1], base)
+        zeros = np.zeros((kept.n_users, 1 + self.factors)), np.zeros((kept.n_users, base.shape[1]))
+        return factor_model(zeros[0], np.concatenate([mean, drawn], axis=1), zeros[1], base)
 
     def vectors(self, model: FactorModel, kept: Ratings) -> Doubles:
         """(n_users, 1 + d, E) users' own ridge regressions on the items; only those to be released are shortened."""

@@ -87,8 +87,9 @@ class HuaMF(PrivateAlgorithm):
         """U is fitted to the same ratings by regularised least squares without noise, and divided by the norm of
         its longest row.
 
-        The theorem treats U as a constant, but it is not constant: another rating moves u_i, and with it what u_i
-        adds to every item that user i rated. Nothing is provable. Each user keeps u_i, and predictions use it (‡).
+        Nothing is provable, because U, which the theorem treats as a constant, is not constant: another rating moves
+        u_i, and with it what u_i adds to every item that user i rated. Each user keeps u_i, and predictions use it
+        (‡).
         """
         largest = max(abs(train.scale.minimum), abs(train.scale.maximum))
         noise = self.objective_noise(train, largest, epsilons, curator)

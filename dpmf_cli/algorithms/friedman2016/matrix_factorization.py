@@ -75,11 +75,9 @@ OF_DESCENT = frozenset({"regularization", "initial_factors", "learning_rate", "e
 
 
 class InputPerturbationSGD(shared.PrivateFactorization):
-    """Ratings are perturbed once, or with `matrix: gram` two of their products; what follows is post-processing.
-
-    So the claimed ε is provable, with one exception: in unbounded published mode, the noise of the averages is too
-    small (`shared.averages`).
-    """
+    """Ratings are perturbed once, or with `matrix: gram` two of their products. What follows is post-processing, so
+    the claimed ε is provable, except that in unbounded published mode the noise of the averages is too small
+    (`shared.averages`)."""
 
     title = "ISGD"
     about = "ISGD: input perturbation followed by SGD. Friedman, Berkovsky, Kaafar 2016, section 4.2, algorithm 3."
@@ -142,7 +140,7 @@ class InputPerturbationSGD(shared.PrivateFactorization):
             cells with |r′_ui| ≤ α are dropped                    equation 8
             (P, Q) = SGD on the cells that are left
 
-        `kernels.survivors` does this without the matrix. Models of different samples are fitted side by side. A
+        `kernels.survivors` does this without the matrix. Models of different samples are fitted side by side, where a
         rating that is not in a model's sample is an empty cell to that model.
         """
         if self.matrix == "gram":
@@ -152,10 +150,8 @@ class InputPerturbationSGD(shared.PrivateFactorization):
     def fit_samples(
         self, train: Ratings, kept: Kept | None, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> FactorModel:
-        """Measures the averages of one sample after the other, then fits all cells in one pass.
-
-        Without `kept`, each model has all ratings, and their averages are measured once for all.
-        """
+        """The models of `kept`, from the averages of one sample after the other, and one pass over all cells. Without
+        `kept`, each model has all ratings, and their averages are measured once for all."""
         if kept is None:
             effects, bits = self.measure_effects(train, epsilons, curator), None
         else:
@@ -183,7 +179,7 @@ class InputPerturbationSGD(shared.PrivateFactorization):
             P = the d leading eigenvectors of G
             Q = R̃ᵀ P + Laplace(2B√d/ε), so that P Qᵀ is R̃ projected on P
 
-        The paper gives the noise of G in words, and no split of ε. It does not mention Q, without which P predicts
+        The paper gives the noise of G in words, and no split of ε, and does not mention Q, without which P predicts
         nothing.
         """
         effects, bound = self.measure_effects(train, epsilons, curator), self.bound(train.scale)
@@ -307,8 +303,8 @@ class PrivateSGD(shared.TwoSidedFactorization):
             17         ‖q_i‖ ≤ q_max
             19       return P, Q
 
-        The noise is scaled to how far *one* update can move a row. But an added rating also changes every later
-        update of the pass, and no bound on this change is known. So no ε is provable, and there is no corrected mode.
+        The noise is scaled to how far *one* update can move a row. Because an added rating also changes every later
+        update of the pass, and no bound on this change is known, no ε is provable, and there is no corrected mode.
         `pbgd` follows the direction that the paper's conclusion names.
         """
         effects = self.measure_effects(train, epsilons, curator)
@@ -377,8 +373,8 @@ class PrivateALS(shared.PrivateLeastSquares):
     )
 
     def row_step(self, side: shared.Side, train: Ratings) -> tuple[Any, ...]:
-        """Adds (rows,) the factor 1/(n·λ) on the scale of each row's noise, for n ratings; 1 if the weight of ‖p‖²
-        does not grow with n. A row without ratings is not solved."""
+        """The same, with (rows,) the factor 1/(n·λ) on the scale of each row's noise, for n ratings; 1 if the weight
+        of ‖p‖² does not grow with n. A row without ratings is not solved."""
         ratings, problem, norm = super().row_step(side, train)
         counts = train.user_counts if side == "user" else train.item_counts
         of_rows = 1 / (np.maximum(counts, 1) * self.regularization)
@@ -402,10 +398,8 @@ class PrivateALS(shared.PrivateLeastSquares):
         return sensitivity.no_bound_known(2, Neighbours.UNBOUNDED, why, of_paper)
 
     def constrained(self, side: shared.Side, scale: Scale) -> Sensitivity:
-        """Ridge regression within ‖p_u‖ ≤ p_max, with a weight `ridge` that does not grow with n_u.
-
-        Every row, rated or not, gets noise of the same scale (`sensitivity.constrained_ridge_row_unbounded`).
-        """
+        """Ridge regression within ‖p_u‖ ≤ p_max, with a weight `ridge` that does not grow with n_u. Every row, rated
+        or not, gets noise of the same scale (`sensitivity.constrained_ridge_row_unbounded`)."""
         moves = sensitivity.constrained_ridge_row_unbounded
         return moves(self.ridge, *self.norms(side), self.bound(scale))
 

@@ -40,11 +40,11 @@ class PrivateKNN(item_covariance.CovarianceAlgorithm):
         similarity: Wgt_ij;   w = (Avg_NN + ridge·I)⁻¹ Avg_Ni for the neighbours N of item i
 
     *Joint* differential privacy: a prediction for user u also uses u's own ratings, without noise and without
-    clamping their residuals. So ε holds against everyone but u. This favours the method over factorisations, which do
-    not use clean ratings.
+    clamping their residuals, so that ε holds against everyone but u. This favours the method over factorisations,
+    which use no clean ratings.
 
     Each unordered pair of items is measured once. Published mode scales the noise to the sensitivity of the complete
-    symmetric matrix, 4B² bounded and 3B² (and 3 for Wgt) unbounded, as McSherry and Mironov state it. It thus spends
+    symmetric matrix, 4B² bounded and 3B² (and 3 for Wgt) unbounded, as McSherry and Mironov state it, and so spends
     only half of the ε that it claims for the step. Corrected mode scales the noise to the sensitivity of the
     triangle. Bounded, who rated what is public, and so is Wgt. Unbounded, Cov and Wgt get half of the step's ε each.
 
@@ -84,19 +84,17 @@ class PrivateKNN(item_covariance.CovarianceAlgorithm):
         return item_covariance.CovarianceModel(self, released, train, effects)
 
     def bounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:
-        """Neighbours differ in the value of one rating. Who rated what is public, and so is Wgt: Cov gets all of the
-        step's ε."""
+        """Cov with all of the step's ε. Neighbours differ in the value of one rating, and Wgt is public."""
         return (self.release("covariance", train, epsilon, curator),)
 
     def unbounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:
-        """Neighbours differ in the presence of one rating: Cov and Wgt get half of the step's ε each."""
+        """Cov and Wgt with half of the step's ε each. Neighbours differ in the presence of one rating."""
         covariance = self.release("covariance", train, epsilon / 2, curator)
         return covariance, self.release("weights", train, epsilon / 2, curator)
 
     def release(
         self, step: Literal["covariance", "weights"], train: Ratings, epsilon: Epsilons, curator: Curator
     ) -> Release:
-        """The release of Cov or of Wgt, with `epsilon` (E,)."""
         clamp, kind = self.effects.residual_clamp, self.neighbours
         true, stated = sensitivity.weight_triangle(1), sensitivity.published_weight_matrix(1)
         if step == "covariance":

@@ -110,10 +110,10 @@ class PrivateCovariance(OwnMeansAlgorithm, shared.CovarianceAlgorithm):
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> shared.CovarianceModel:
-        """Releases averages here, and charges all noise to the ledger.
+        """The model, with released averages; all noise is charged to the ledger here.
 
-        Cov and Wgt are measured and released a few ε at a time, when the model predicts. A triangle and its noise are
-        too large to keep for each ε.
+        Cov and Wgt are measured and released a few ε at a time when the model predicts, because a triangle and its
+        noise are too large to keep for each ε.
         """
         measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)
@@ -205,7 +205,7 @@ class PrivateCovariance(OwnMeansAlgorithm, shared.CovarianceAlgorithm):
 
 
 class CovarianceKNN(PrivateCovariance):
-    """Predicts with the k rated items that share the most raters with the item to predict (Bell and Koren 2007).
+    """Predictions from the k rated items that share the most raters with the item to predict (Bell and Koren 2007).
 
     r̂_ui = MAvg_i + r̄_u + Σ_j w_j (r_uj − MAvg_j − r̄_u),   w = (Avg_NN + ridge·I)⁻¹ Avg_Ni,   N by largest Wgt_ij
     """
@@ -233,7 +233,7 @@ class CovarianceKNN(PrivateCovariance):
 
 
 class CovarianceSVD(PrivateCovariance):
-    """Predicts with the k leading eigenvectors of Avg, on which the user's own residuals are fitted by ridge
+    """Predictions from the k leading eigenvectors of Avg, on which the user's own residuals are fitted by ridge
     regression.
 
     r̂_ui = MAvg_i + r̄_u + V_i·a,   a = argmin Σ_j (r_uj − MAvg_j − r̄_u − V_j·a)² + Σ_b ridge_b·a_b²

@@ -90,7 +90,7 @@ class MixtureFactorization(LocalFactorization):
     WPCA (De la Torre and Black 2003), which alternates the same two weighted regressions.
 
     E-step. The listing prints it before the loop, where no fitted factor reaches it. Here it is repeated before each
-    of the three steps (multicycle ECM, Meng and Rubin 1993, section 3). This keeps the likelihood from falling and
+    of the three steps (multicycle ECM, Meng and Rubin 1993, section 3), which keeps the likelihood from falling and
     saves storing the weights.
 
     Ridge. The paper has none. With λ > 0, the likelihood times a Gaussian prior is maximised. The factor 12 gives λ
@@ -119,7 +119,7 @@ class MixtureFactorization(LocalFactorization):
             pass
 
     def steps(self, model: FactorModel, received: PerturbedRatings, streams: Streams) -> Iterator[Mixture]:
-        """Iterates EM, moves the factors in place, and yields the mixture after each iteration.
+        """Yields the mixture after each iteration of EM, which moves the factors in place.
 
         A model that has converged no longer moves, even if others of the grid still do.
         """
@@ -143,7 +143,7 @@ class MixtureFactorization(LocalFactorization):
                 return
 
     def initial_mixture(self, variances: Doubles, streams: Streams) -> Mixture:
-        """Draws proportions uniformly on the simplex, and variances of 0.1 to 1 times `variances` (E,), those of the
+        """Proportions drawn uniformly on the simplex, and variances of 0.1 to 1 times `variances` (E,), those of the
         ratings."""
         rng = streams.start("initial mixture")
         proportions = rng.dirichlet(np.ones(self.components))[:, None] * np.ones_like(variances)
@@ -184,9 +184,10 @@ def unit_values(ratings: Ratings) -> Singles:
 
 @dataclass(frozen=True)
 class Devices:
-    """All users' devices. No other code sees ratings, which leave this code only through a channel.
+    """All users' devices. No other code sees ratings, which leave the devices only through a channel.
 
-    Each rating is reported in each iteration. The provable ε is n_u·ε for a rating of a user with n_u ratings.
+    Because each rating is reported in each iteration, the provable ε is n_u·ε for a rating of a user with n_u
+    ratings.
 
     factors      d
     bound        G, to which the coordinates of gradients are clipped
@@ -201,7 +202,7 @@ class Devices:
     @property
     def mean_moves(self) -> Sensitivity:
         """How many reports for m change with the value of one rating."""
-        return local.value_towards_the_aggregator(Duchi.source, self.ratings.user_counts)
+        return local.value_seen_by_the_aggregator(Duchi.source, self.ratings.user_counts)
 
     @property
     def moves(self) -> Sensitivity:
@@ -210,12 +211,11 @@ class Devices:
 
     @property
     def raters(self) -> Longs:
-        """(n_items,) over how many users an item's reports are averaged. The number is public."""
+        """(n_items,) over how many users an item's reports are averaged, which is public."""
         return self.ratings.item_counts
 
     @cached_property
     def values(self) -> Singles:
-        """(n,) ratings on [0, 1]."""
         return unit_values(self.ratings)
 
     def report_ratings(self, channel: local.SignChannel) -> local.PerturbedSigns:
@@ -227,8 +227,7 @@ class Devices:
         return slice(None), np.ones(len(self.ratings), np.int64)
 
     def report_gradients(self, model: FactorModel, channel: local.SignChannel) -> local.PerturbedSigns:
-        """Reports one coordinate of the gradient of each reported rating, in units of G. It is the same coordinate
-        for each ε."""
+        """Reports one coordinate, the same for each ε, of the gradient of each reported rating, in units of G."""
         rows, weights = self.reported()
         coordinates = self.coordinates.integers(self.factors, size=len(weights)).astype(np.uint8)
         gradients = self.gradients(model, rows, coordinates)
@@ -261,9 +260,9 @@ class DevicesOfWholeUsers(Devices):
         q_ic ← q_ic + γ·d·G·(n_items·the reports' sum over n_users)
 
     m comes from one report of each user's mean. ε protects all of a user's ratings, against the aggregator too: it
-    holds for any two sets of ratings that the user may have. Both modes are the same. A device reports whether or not
-    its user has rated anything, so the number of devices is public. The paper's random projection of the items'
-    matrix is left out.
+    holds for any two sets of ratings that the user may have. Both modes are the same. Because a device reports
+    whether or not its user has rated anything, the number of devices is public. The paper's random projection of the
+    items' matrix is left out.
     """
 
     @property
@@ -283,10 +282,8 @@ class DevicesOfWholeUsers(Devices):
         return _of_no_coordinate(channel, sums / np.maximum(counts, 1), np.zeros(users, np.int32))
 
     def report_gradients(self, model: FactorModel, channel: local.SignChannel) -> local.PerturbedSigns:
-        """Reports a coordinate of an item's gradient, both drawn uniformly; 0 if the user has not rated the item.
-
-        The report stands for all items.
-        """
+        """Reports a coordinate of an item's gradient, both drawn uniformly, which stands for all items; 0 if the user
+        has not rated the item."""
         ratings, users = self.ratings, self.ratings.n_users
         items = self.coordinates.integers(ratings.n_items, size=users).astype(np.int32)
         coordinates = self.coordinates.integers(self.factors, size=users).astype(np.uint8)
@@ -299,12 +296,12 @@ class DevicesOfWholeUsers(Devices):
 
     @cached_property
     def pairs(self) -> Longs:
-        """(n + 1,) a number for each rated (user, item), ascending. The last number, −1, belongs to no pair."""
+        """(n + 1,) a number for each rated (user, item), ascending, and last −1, which belongs to no pair."""
         return np.append(self.ratings.users.astype(np.int64) * self.ratings.n_items + self.ratings.items, -1)
 
 
 def _of_no_coordinate(channel: local.SignChannel, numbers: Floats, items: Ints) -> local.PerturbedSigns:
-    """Sends numbers (n,) without coordinates. Each stands for itself."""
+    """What the aggregator receives for numbers (n,) without coordinates, each of which stands for itself."""
     n = len(numbers)
     return channel.send(numbers[:, None], items, np.zeros(n, np.uint8), np.ones(n, np.int64))
 
@@ -323,15 +320,15 @@ class PrivateGradientMF(PrivateAlgorithm):
         q_ic ← q_ic + γ·d·G·(the reports' mean over the item's raters), ‖q_i‖ ≤ q_max
 
     m is the mean of all ratings, from one report of each rating with the fraction `average` of ε. Clean ratings stay
-    on their devices. Predictions are made there, and use the target user's own ratings without noise (‡).
+    on their devices, where predictions are made from the target user's own ratings, without noise (‡).
 
     There are three readings of its ε. Shin et al. spend it per *user* (`neighbours: user`). A device sends one report
     an iteration, on a coordinate drawn among those of all items, which also hides who rated what. With the 943 users
     of ML-100K, a coordinate then gets a report only every few iterations.
 
     Neera et al. compare at equal ε, which is per rating for all other methods. Published mode of `neighbours: local`
-    reads this as one report of each rating. But p_u depends on all of the user's ratings, so one rating moves all n_u
-    reports. The provable ε of a *rating* is therefore n_u·ε, as it is for all of the user's ratings.
+    reads this as one report of each rating. But because p_u depends on all of the user's ratings, one rating moves
+    all n_u reports. The provable ε of a *rating* is therefore n_u·ε, as it is for all of the user's ratings.
 
     Corrected mode of `neighbours: local` sends one report per user and iteration, on a rating drawn uniformly, and
     the aggregator counts it n_u times. The mean is the same, and ε holds for all of the user's values together. (The
@@ -411,8 +408,8 @@ def move_items_by(
 ) -> None:
     """q_ic ← q_ic + γ·d·G·(the mean report of c, over all of the item's raters), then ‖q_i‖ ≤ q_max, in place.
 
-    This is the aggregator. It has no access to ratings or to users' factors: `items` is the model without them, and
-    `raters` (n_items,), over how many users an item's reports are averaged, is public.
+    This is the aggregator, which has no access to ratings or to users' factors: `items` is the model without them,
+    and `raters` (n_items,), over how many users an item's reports are averaged, is public.
     """
     shape = len(raters), method.factors
     sums = sums_of_reports(reports.items, reports.coordinates, reports.weights, reports.numbers, shape)

@@ -36,7 +36,7 @@ TypicalCount = Annotated[float, Field(ge=1, le=1e9, description=_GUESS)]
 
 @dataclass(frozen=True)
 class EffectsModel:
-    """Predicts from averages alone: the sum of `items` (n_items, E) and `users` (n_users, E)."""
+    """Predictions from averages alone: the sum of `items` (n_items, E) and `users` (n_users, E)."""
 
     items: Doubles
     users: Doubles
@@ -78,8 +78,8 @@ class Effects(EffectsModel):
     def restored(cls, arrays: Arrays, entry: Any = None, own: Any = None) -> "Effects":
         if "users" in arrays:
             return Effects(arrays["items"], arrays["users"], arrays["overall"])
-        nobody = np.zeros((0, len(arrays["overall"])))
-        released = Effects(arrays["items"], nobody, arrays["overall"], arrays["residual"])
+        none = np.zeros((0, len(arrays["overall"])))
+        released = Effects(arrays["items"], none, arrays["overall"], arrays["residual"])
         effects: Effects = entry.own_means(own, released)
         return effects
 
@@ -141,7 +141,7 @@ def measure_item_averages(
     shrinkage: Shrinkage,
     weights: tuple[Doubles, Doubles] | None = None,
 ) -> ItemAverages:
-    """Measures and releases item averages, and the average of their residuals. Counts are noisy too.
+    """The released item averages, and the average of their residuals, from noisy sums and counts.
 
         G = GSum/GCnt,   MAvg_i = (MSum_i + β_m·G)/(MCnt_i + β_m), clamped to the scale,   G again, of r − MAvg_i
 
@@ -191,12 +191,12 @@ def bounded_item_averages(
     *,
     noise_on_unrated: bool = False,
 ) -> tuple[Doubles, Doubles]:
-    """Measures GAvg (E,) and IAvg (n_items, E), rating scale. Who rated what is public. Algorithm 1, lines 1 to 7.
+    """GAvg (E,) and IAvg (n_items, E), rating scale, where who rated what is public. Algorithm 1, lines 1 to 7.
 
         GAvg = (Σ r_ui + noise)/|R|,   IAvg(i) = (Σ_{R_i} r_ui + β_m·GAvg + noise)/(|R_i| + β_m), clamped to the scale
 
-    An item without ratings has nothing to hide. It gets no noise, and its average is the global one. The paper's
-    listing adds noise to it; `noise_on_unrated` does so too.
+    An item without ratings has nothing to hide, so it gets no noise, and its average is the global one. The paper's
+    listing, and `noise_on_unrated`, add noise to it too.
     """
     total = np.asarray(train.values.sum(dtype=np.float64))
     overall = noise(Part.OVERALL, "global average", (), moves).added_to(total) / max(len(train), 1)
@@ -257,10 +257,10 @@ def averages_of(
 ) -> Effects:
     """Algorithms 1 and 2 under an entry's mode and neighbours, which differ in a rating's value or its presence.
 
-    Raises ValueError for other neighbours: these averages have no noise for them. If presence is hidden, there are
-    two differences to `bounded_effects`. Every count is noisy too: a sum gets the fraction `sum_share` of its
-    average's ε, and the count the rest. Every user and item gets noise, rated or not. Published, the noise of sums of
-    ratings is scaled to Δr, which a rating of r_max exceeds.
+    Raises ValueError for other neighbours, for which these averages have no noise. If presence is hidden, every count
+    is noisy too (a sum gets the fraction `sum_share` of its average's ε, and the count the rest), and every user and
+    item gets noise, rated or not. Published, the noise of sums of ratings is scaled to Δr, which a rating of r_max
+    exceeds.
     """
     parameters = entry.effects
     if entry.neighbours is Neighbours.BOUNDED:
@@ -284,7 +284,7 @@ def averages_of(
 
 
 def side_by_side(effects: Sequence[Effects]) -> Effects:
-    """Joins the averages of several grids into those of one grid. The users' part must be released in all of them."""
+    """The averages of several grids as those of one grid. The users' part must be released in all of them."""
     each = zip(*((one.items, one.users, one.overall) for one in effects), strict=True)
     return Effects(*(np.concatenate(arrays, axis=-1) for arrays in each))
 
@@ -292,9 +292,8 @@ def side_by_side(effects: Sequence[Effects]) -> Effects:
 def sums_and_counts(
     step: str, halves: Doubles, epsilons: Epsilons, curator: Curator
 ) -> tuple[Doubles, Doubles, Doubles]:
-    """Releases Σ x′ and their number, |x′| ≤ 1, (rows, E) each, at the noise of one number each, from `halves`:
-    Σ (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2, E). Returns the standard deviation (E,) of that noise too.
-    """
+    """The released Σ x′ and their number, |x′| ≤ 1, (rows, E) each, at the noise of one number each, from `halves`: Σ
+    (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2, E); and (E,) the standard deviation of that noise."""
     moves = sensitivity.weights_of_signs_unbounded()
     noise = laplace(step, halves.shape[:2], sensitivity=moves, epsilon=epsilons, curator=curator)
     positive, negative = np.moveaxis(noise.added_to(halves), 1, 0)
@@ -302,7 +301,7 @@ def sums_and_counts(
 
 
 class OwnMeansAlgorithm(PrivateAlgorithm):
-    """Predicts MAvg_i + r̄_u, and what a subclass adds. `budget` has the fractions of θ that its measurements get.
+    """MAvg_i + r̄_u, and what a subclass adds. `budget` has the fractions of θ that its measurements get.
 
     *Joint* differential privacy: predictions for a user use that user's own mean without noise.
     """
@@ -364,8 +363,8 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return residual_range(scale)
 
     def released_averages(self, train: Ratings, measurer: Measurer) -> ItemAverages:
-        """Measures MAvg. Its counts are in typical raters. If neighbours differ in a user, ratings are weighted as in
-        `moves_of`, and β_m is scaled by the weight of a typical user's rating."""
+        """MAvg, with counts in typical raters. If neighbours differ in a user, ratings are weighted as in `moves_of`,
+        and β_m is scaled by the weight of a typical user's rating."""
         unit, weights = 1.0, None
         if self.neighbours is Neighbours.USER:
             unit = float(self.rating_weights(np.array([self.typical_count]))[0])
@@ -386,7 +385,7 @@ class OwnMeansAlgorithm(PrivateAlgorithm):
         return bounded_item_averages(train, noise, bound, Shrinkage(beta_m))[1]
 
     def own_means(self, train: Ratings, averages: Effects) -> Effects:
-        """Adds r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p) to the averages; x_ui = r_ui − MAvg_i and G are within ±α/2.
+        """The averages with r̄_u = (Σ_i x_ui + β_p·G)/(c_u + β_p); x_ui = r_ui − MAvg_i and G are within ±α/2.
 
         The users' part is not released. `train` may be other ratings than those of the averages.
         """

@@ -46,8 +46,8 @@ class ReleasableModel(Protocol):
     """A model with a part that can be published.
 
     `published` is everything that may be published: released numbers, functions of them, and public numbers. A class
-    method `restored(arrays, entry, own)` makes the same model from it. `entry` is the algorithm, and `own` are the
-    ratings of the users who ask. A method that is not joint predicts from `published` alone.
+    method `restored(arrays, entry, own)` makes the same model from it, where `entry` is the algorithm and `own` are
+    the ratings of the users who ask. A method that is not joint predicts from `published` alone.
     """
 
     @property
@@ -132,16 +132,16 @@ class Algorithm(StrictModel, ABC):
     private     whether it is fitted for the config's ε grid; otherwise it is fitted once, without noise
     joint       whether a prediction of a private algorithm uses the target user's own ratings without noise. Privacy
                 then holds against all other users only (joint differential privacy)
-    shares_lanes  whether one fit can have a different sample of the ratings in each lane; `fit_samples` does that
+    shares_lanes  whether one fit can have a different sample of the ratings for each ε; `fit_samples` does that
     new_users   whether its models predict for users to whom they were not fitted, from items and own ratings
-    scores_only  whether its predictions are scores that order items. Scores are not ratings and have no errors
-    counts_users  whether a fit uses the number of users besides their ratings. That number must then be public
-    revision    raised when a change of the code changes the results. Stored results of an older revision are then
-                computed anew
+    scores_only  whether its predictions are scores that order items, which are no ratings and have no errors
+    counts_users  whether a fit uses the number of users, which must then be public, besides their ratings
+    revision    raised when a change of the code changes the results, so that those of an older revision are computed
+                anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`). Results depend on it
     small       parameters with which a fit takes few steps, for audits on few ratings: later steps repeat the first
-    by_rating   whether its plain twins go through ratings one by one, which takes minutes for 10⁵ ratings
-    why_no_twin   why it cannot also be fitted without noise (`twins`), and what to do; "" if it can
+    by_rating   whether its Python references go through ratings one by one, which takes minutes for 10⁵ ratings
+    why_no_noise_free_run   why it cannot also be fitted without noise (`twins`), and what to do; "" if it can
     """
 
     title: ClassVar[str]
@@ -156,7 +156,7 @@ class Algorithm(StrictModel, ABC):
     plugin: ClassVar[dict[str, str]] = {}
     small: ClassVar[Mapping[str, Any]] = {}
     by_rating: ClassVar[bool] = False
-    why_no_twin: ClassVar[str] = ""
+    why_no_noise_free_run: ClassVar[str] = ""
 
     algorithm: str
     label: Label | None = Field(None, description="name of the curve; by default the algorithm's name")
@@ -234,7 +234,7 @@ class Algorithm(StrictModel, ABC):
 
     @abstractmethod
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
-        """Fits one model for each of `epsilons` (E,). An algorithm without privacy gets only inf.
+        """A model for each of `epsilons` (E,). An algorithm without privacy gets only inf.
 
         All noise comes from the curator, through the mechanisms of `dpmf_cli.privacy`, which enter each step in the
         ledger first. All other randomness comes from the streams. The model for an ε does not depend on the other ε
@@ -244,11 +244,11 @@ class Algorithm(StrictModel, ABC):
     def fit_samples(
         self, train: Ratings, kept: Flags, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> Model:
-        """Fits one model for each column of `kept` (n_ratings, E), on the ratings of that column.
+        """A model for each column of `kept` (n_ratings, E), fitted on the ratings of that column.
 
         Only algorithms with `shares_lanes` have it; others raise NotImplementedError.
         """
-        raise NotImplementedError(f"{self.algorithm} cannot fit a different sample in each lane")
+        raise NotImplementedError(f"{self.algorithm} cannot fit a different sample for each ε")
 
     @property
     def shared_fit(self) -> str | None:
@@ -265,26 +265,25 @@ class Algorithm(StrictModel, ABC):
         streams: Streams,
         curators: Sequence[Curator],
     ) -> Sequence[Model]:
-        """Fits all of `entries` at once. Each model equals that of `fit` to the bit. All entries have the same
-        `shared_fit`; each has its own grid and curator."""
+        """The models of all `entries`, which have the same `shared_fit`, fitted at once, each with its own grid and
+        curator. Each model equals that of `fit` to the bit."""
         return [
             entry.fit(train, epsilons, streams=streams, curator=curator)
             for entry, epsilons, curator in zip(entries, grids, curators, strict=True)
         ]
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        """Estimates the time and memory of one fit for `grid` values of ε, within a factor of about 2."""
+        """The time and memory of one fit for `grid` values of ε, within a factor of about 2."""
         raise NotImplementedError(f"{self.algorithm} has no `cost`")
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
-        """Estimates the cost of predicting so many `pairs` in so many `calls` of `predict`, which metrics of ordered
-        items need. A fit's `cost` includes the predictions of a test fold; all pairs are some hundred times as many.
-        """
+        """The cost of predicting so many `pairs` in so many `calls` of `predict`, which metrics of ordered items
+        need. A fit's `cost` includes the predictions of a test fold; all pairs are some hundred times as many."""
         return pairs_cost(grid, pairs)
 
 
 def refuse_list(value: Any) -> Any:
-    """Refuses a list of `neighbours` or `mode`. A list of the right shape was split into several entries before."""
+    """The value, unless it is a list, which was split into several entries before if it had the right shape."""
     if isinstance(value, list):
         raise PydanticCustomError("list", "a list holds one or more values, each once")
     return value
@@ -353,7 +352,7 @@ class PrivateAlgorithm(Algorithm):
     @field_validator("effects", mode="before")
     @classmethod
     def _keep_own_defaults(cls, value: Any) -> Any:
-        """Fills what a config leaves out of `effects` with this algorithm's own defaults."""
+        """What a config says, with this algorithm's own defaults for what it leaves out of `effects`."""
         own: EffectsParameters = cls.model_fields["effects"].default
         return {**own.model_dump(), **value} if isinstance(value, dict) else value
 
@@ -415,8 +414,8 @@ class PrivateAlgorithm(Algorithm):
         return self
 
     def refuse_steps_that_diverge(self, rate: float, key: str) -> None:
-        """Raises PydanticCustomError if S ← S − rate·(gradient + ridge·S) may overshoot. The ridge is the parameter
-        `key`.
+        """Raises PydanticCustomError if S ← S − rate·(gradient + ridge·S) may overshoot, where the parameter `key` is
+        the ridge.
 
         Up to rate·ridge = 1 the ridge term only shrinks S, and clipped gradients and their noise cannot carry S away.
         Beyond that, S may overflow single precision. Errors are then NaN, for some data sets and not for others.
@@ -456,12 +455,10 @@ class PrivateAlgorithm(Algorithm):
 
     @classmethod
     def small_in(cls, mode: Mode) -> dict[str, Any]:
-        """The `small` parameters that a mode uses."""
         return {field: value for field, value in cls.small.items() if field not in cls.only_other(mode)}
 
     @classmethod
     def only_other(cls, mode: Mode) -> tuple[str, ...]:
-        """The parameters that only the other mode uses."""
         return cls.only.get(Mode.CORRECTED if mode is Mode.PUBLISHED else Mode.PUBLISHED, ())
 
     @property
@@ -470,7 +467,7 @@ class PrivateAlgorithm(Algorithm):
         return self.variants[self.neighbours, self.mode]
 
     def fit(self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator) -> Model:
-        """Fits by the algorithm of this entry's neighbours and mode; a method with only one overrides it."""
+        """The model by the algorithm of this entry's neighbours and mode; a method with only one overrides it."""
         model: Model = self.variant(self, train, epsilons, streams=streams, curator=curator)
         return model
 
@@ -503,7 +500,6 @@ class PrivateAlgorithm(Algorithm):
         return self.accounting.epsilon_of(theta)
 
     def theta_of(self, epsilon: float) -> float:
-        """The inverse of `epsilon_of`."""
         return self.accounting.theta_of(epsilon)
 
 

@@ -42,7 +42,8 @@ class Shrinkage:
 
     If `grows` is set, β + √2·b/τ ratings are added, where b is the scale of the noise on the sum. The best weight of
     a sum of n ratings with noise of variance 2b² is n/(n + σ²/τ² + 2b²/(nτ²)). Its last term is √2·b/τ where it
-    matters: at the n for which the noise is as large as the spread τ. b follows from ε alone, so the rule is public.
+    matters: at the n for which the noise is as large as the spread τ. Because b follows from ε alone, the rule is
+    public.
     """
 
     beta: float
@@ -132,7 +133,6 @@ class Fractions(StrictModel):
 
     @property
     def fractions(self) -> dict[str, float]:
-        """The fractions by the name of the part."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 

@@ -33,7 +33,6 @@ class Shape:
 
     @property
     def rows(self) -> int:
-        """Users and items together."""
         return self.users + self.items
 
 
@@ -41,7 +40,7 @@ class Shape:
 class Cost:
     """The cost of one fit: bytes besides the ratings themselves, and the components of its time.
 
-    `calibration.Machine.seconds` adds up the components. The sum differs between machines and caches.
+    `calibration.Machine.seconds` adds up the components, for its machine and caches.
 
     seconds   of one core of `calibration.REFERENCE`, with all data in the cache
     far       (count, bytes) each: the number of cache lines fetched from random places within so many bytes
@@ -52,7 +51,7 @@ class Cost:
     far: tuple[tuple[float, float], ...] = ()
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Returns the cost of both, one after the other, with the memory of both held."""
+        """The cost of both, one after the other, with the memory of both held."""
         return Cost(self.seconds + other.seconds, self.bytes + other.bytes, self.far + other.far)
 
 
@@ -65,13 +64,12 @@ SECONDS_PER_CHOICE = 5e-7
 
 
 def effects_cost(shape: Shape, grid: int) -> Cost:
-    """The cost of measuring the averages."""
     seconds = shape.ratings * (2e-8 + grid * SECONDS_PER_RESIDUAL) + shape.rows * grid * 5e-8
     return Cost(seconds, shape.rows * grid * 8.0 * 5)
 
 
 def choice_of_averages(shape: Shape) -> Cost:
-    """The cost of choosing β_m and β_u. The errors of a fifth of the ratings, for ten β_m, are held at once."""
+    """The cost of choosing β_m and β_u, with the errors of a fifth of the ratings held at once, for ten β_m."""
     return Cost(shape.ratings * SECONDS_PER_CHOICE, shape.ratings * 32.0 + shape.rows * 160.0)
 
 
@@ -113,7 +111,7 @@ def factors_cost(shape: Shape, grid: int, factors: int, *, seconds: float, held:
     """The cost of averages, then factors.
 
     Visits take `seconds` besides their fetches from outside the cache, and `held` bytes are needed besides the
-    factors. The averages become float32 next to the factors. Measuring the averages takes its own memory before that.
+    factors. The averages become float32 next to the factors; before that, measuring them takes its own memory.
     """
     averages = effects_cost(shape, grid)
     lanes = shape.rows * (factors + 1) * LINE * len(groups(grid))

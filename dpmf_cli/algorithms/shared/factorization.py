@@ -57,7 +57,7 @@ class InitialFactors(StrictModel):
 
 @dataclass(frozen=True)
 class UnitModel:
-    """Maps the predictions of `unit` on [0, 1] to the rating scale.
+    """The predictions of `unit`, which are on [0, 1], on the rating scale.
 
     known_users (n_users,), known_items (n_items,)  whether a user, or an item, has training ratings
     fallback  (E,) the prediction on [0, 1] if one of them has none
@@ -102,7 +102,7 @@ class KnownModel:
 def initial_factors(
     pairs: UserMajor, initial: InitialFactors, factors: int, streams: Streams
 ) -> tuple[Doubles, Doubles]:
-    """Draws start factors (n_users, factors) and (n_items, factors), the same for all models of a grid."""
+    """Start factors (n_users, factors) and (n_items, factors), the same for all models of a grid."""
     users = initial.draw(pairs.n_users, factors, streams.start("initial user factors"))
     items = initial.draw(pairs.n_items, factors, streams.start("initial item factors"))
     return users, items
@@ -139,7 +139,7 @@ def public_features(entry: Any, train: Ratings) -> Doubles:
 
 
 def regress(model: FactorModel, own: Ratings, ridge: float) -> FactorModel:
-    """Sets each user's factors to the ridge regression of own ratings on the items, in place; returns the model."""
+    """The model, with each user's factors set, in place, to the ridge regression of own ratings on the items."""
     solve_rows(model, by_user(own), RowProblem(ridge, math.inf, per_rating=False))
     return model
 
@@ -157,7 +157,7 @@ def visiting_order(
 ) -> Longs:
     """(n_ratings,) the order in which SGD visits ratings, drawn once and kept for all epochs.
 
-    `user_major` visits user after user and shuffles each user's items. It converges as well as `shuffled`, one
+    `user_major`, which visits user after user and shuffles each user's items, converges as well as `shuffled`, one
     permutation of all ratings, and keeps the user's factors in the nearest cache.
     """
     if kind == "shuffled":
@@ -204,7 +204,7 @@ def at_most(ratings: Ratings, limit: int, draws: Doubles) -> Ratings:
 
 @dataclass(frozen=True)
 class OwnFactors:
-    """Predicts from released items, and from the target user's own ratings.
+    """Predictions from released items, and from the target user's own ratings.
 
     entry   an algorithm with `with_own_factors(items, beside, own)`: the items, and the users of `own`, each of whose
             effect and factors are made from that user's ratings
@@ -220,7 +220,7 @@ class OwnFactors:
 
     @cached_property
     def solved(self) -> FactorModel:
-        """The items and the users. The users' part is not released."""
+        """The items, and the users, whose part is not released."""
         solved: FactorModel = self.entry.with_own_factors(self.items, self.beside, self.own)
         return solved
 
@@ -265,7 +265,7 @@ class Stretch(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The visits and steps of an epoch, for all models of the grid. All epochs have the same."""
+    """The visits and steps of an epoch, the same in all epochs, for all models of the grid."""
 
     visits: SampledVisits
     stretches: Sequence[Stretch]
@@ -274,7 +274,7 @@ class Schedule(NamedTuple):
 def make_schedule(
     train: Ratings, kept: Kept, batches_of: Callable[[int], int], learning_rate: float, order: Longs
 ) -> Schedule:
-    """Makes fixed batches of each model's sample, of about equal size: `batches_of` its number of ratings.
+    """Fixed batches of each model's sample, of about equal size: `batches_of` its number of ratings.
 
     The ratings are cut into chunks, in the random `order` (n_ratings,), and each chunk is sorted for the cache's
     sake. Batches consist of complete chunks, so a model's batches do not depend on the samples of the other models.
@@ -306,7 +306,7 @@ class GradientDescentPMF(StrictModel):
     """The base of PMF and DP-PMF: min ½Σ(r_ui − u·v)² + λ/2·Σ‖u‖² + λ/2·Σ‖v‖², equation 1, by equations 2–5.
 
     The printed γ = 50 is the step of Salakhutdinov's reference implementation, which divides the gradient of a batch
-    by its size. Sums that are not divided diverge. Its λ per rating and its centring are keys here.
+    by its size; undivided sums diverge. Its λ per rating and its centring are keys here.
     """
 
     factors: int = Field(20, ge=1, le=256, description="d, section 6.1")
@@ -337,7 +337,8 @@ class GradientDescentPMF(StrictModel):
     )
 
     def descend(self, train: Ratings, kept: Kept, streams: Streams) -> tuple[FactorModel, Schedule]:
-        """Runs k₁ epochs of U and V together, each model on its own sample: algorithm 2, lines 1 to 13."""
+        """The model after k₁ epochs of U and V together, each on its own sample (algorithm 2, lines 1 to 13), and the
+        schedule."""
         order = streams.generator("batches").permutation(len(train))
         schedule = make_schedule(train, kept, self.batches_of, self.learning_rate, order)
         grid, (of_row, of_rating) = kept.shape[1], self.ridges
@@ -364,7 +365,6 @@ class GradientDescentPMF(StrictModel):
         return scale.middle if self.centred else 0.0
 
     def batches_of(self, ratings: int) -> int:
-        """The number of batches of a model with `ratings` ratings."""
         return self.batches or max(1, round(ratings / self.batch_size))
 
     def descent_cost(self, shape: Shape, grid: int, epochs: int) -> Cost:
@@ -376,7 +376,7 @@ class GradientDescentPMF(StrictModel):
 
 
 def sampled_model(train: Ratings, kept: Kept, model: FactorModel) -> KnownModel:
-    """Predicts u·v, or the average of a model's sample for users and items without ratings in that sample."""
+    """The predictions u·v, or the average of a model's sample for users and items without ratings in that sample."""
     users, items = (
         np.stack([np.bincount(of[rows], minlength=n) > 0 for rows in kept.T], 1)
         for of, n in ((train.users, train.n_users), (train.items, train.n_items))

@@ -50,11 +50,11 @@ class NoisyProducts:
 
 @dataclass(frozen=True)
 class ReleasedProducts:
-    """Sums over all users for every pair of items. Iterates over them with their noise, for one ε after the other.
+    """Sums over all users for every pair of items. Iteration gives them with their noise, for one ε after the other.
 
         Cov = Σ_u w_u r̂_u r̂_uᵀ,   r̂_ui = clamp(r_ui − IAvg(i) − UAvg(u), [−B, B]);   Wgt = Σ_u w_u e_u e_uᵀ
 
-    Each iteration gives the same numbers. The clean sums leave this class only through the releases.
+    Each iteration gives the same numbers, and the clean sums leave this class only through the releases.
 
     effects        the averages for each ε; the users' part may be unreleased
     clamp          B
@@ -156,7 +156,7 @@ class NearestItems:
     """The Wgt that `_found` was computed from. The weak reference does not keep it in memory."""
 
     def spectrum(self, given: PredictorInput) -> Spectrum:
-        """Computes the slow part, which does not depend on the ridge."""
+        """The slow part of a prediction, which does not depend on the ridge."""
         if self.cleaned is None:
             return None
         return triangles.leading_eigenpairs(
@@ -164,7 +164,7 @@ class NearestItems:
         )
 
     def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
-        """The function that predicts. May overwrite `given.covariance`."""
+        """The function that predicts; may overwrite `given.covariance`."""
         found, own, covariance = self._nearest(given.weight), self.own, given.covariance
         if spectrum is not None:
             triangles.rank_k(covariance, own.n_items, *spectrum, given.item_scaling)
@@ -239,7 +239,8 @@ class Refitting:
 
         L_c = Σ_u mean over u's validation ratings of min((r − r̂_c)², (Δr/2)²);   argmin_c of the released L_c
 
-    The released matrices include the validation ratings. So L_c favours weak shrinkage a little, most for rare items.
+    Because the released matrices include the validation ratings, L_c favours weak shrinkage a little, most for rare
+    items.
 
     asked    the validation ratings, each drawn independently from the training ratings
     seen     the other training ratings. Predictions may use them and the released matrices
@@ -301,7 +302,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
 
     @abstractmethod
     def predictor(self, own: Ratings, users: Ints, items: Ints) -> Predictor:
-        """The predictor of n pairs (users, items). It uses only that user's ratings in `own` for each pair."""
+        """The predictor of n pairs (users, items), each from that user's ratings in `own` only."""
 
     @property
     @abstractmethod
@@ -309,7 +310,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
         """The weight that one typical rater adds to Wgt."""
 
     def shrunk(self, products: NoisyProducts, n_items: int, factor: float) -> Singles:
-        """Overwrites Cov with Avg and returns it. s is multiplied by `factor`."""
+        """Avg, which overwrites Cov; s is multiplied by `factor`."""
         unit, covariance, weight = self.effects.residual_clamp**2, products.covariance, products.weight
         variance, common = triangles.mean_ratios(covariance, weight, n_items)
         least = self.shrinkage * self.rater_weight
@@ -331,7 +332,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
 
 @dataclass(frozen=True)
 class CovarianceModel:
-    """Predicts from released matrices, and from the target user's own ratings, which only that user sees.
+    """Predictions from released matrices, and from the target user's own ratings, which only that user sees.
 
     released   Cov and Wgt with their noise, for one ε after the other
     own        the ratings of every user who may ask; a prediction for user u uses only those of u

@@ -34,10 +34,10 @@ class LocalModel(UnitModel):
 
 
 class LocalAlgorithm(PrivateAlgorithm):
-    """Perturbs each rating with the complete ε by `mechanism` and sends it, once. `aggregate` does the rest.
+    """Each rating is perturbed with the complete ε by `mechanism` and sent, once. `aggregate` does the rest.
 
-    This is ε-LDP for the value of one rating, and n·ε for a user who sends n ratings. The aggregator is
-    post-processing: its code gets only `PerturbedRatings`. So the claimed ε is provable, and both modes are the same.
+    This is ε-LDP for the value of one rating, and n·ε for a user who sends n ratings. Because the aggregator, whose
+    code gets only `PerturbedRatings`, is post-processing, the claimed ε is provable, and both modes are the same.
     """
 
     variants = in_both_modes(Neighbours.LOCAL)
@@ -67,7 +67,6 @@ class LocalAlgorithm(PrivateAlgorithm):
         return self
 
     def device(self, scale: Scale) -> LocalMechanism:
-        """The mechanism that runs on each device."""
         return mechanism_on(scale, self.mechanism, self.levels)
 
     @final

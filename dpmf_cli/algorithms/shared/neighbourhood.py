@@ -124,7 +124,6 @@ class PrivateNeighbourhood(OwnMeansAlgorithm):
 
     @property
     def steps_of_learning(self) -> int:
-        """How many steps learn similarities."""
         return 0
 
     def cost(self, shape: Shape, grid: int) -> Cost:

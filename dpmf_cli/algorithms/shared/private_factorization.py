@@ -31,7 +31,7 @@ Side = Literal["user", "item"]
 
 
 class PrivateFactorization(PrivateAlgorithm):
-    """Measures private averages, clamps residuals to [−B, B], and factorises them. Section 4.1 and table 3."""
+    """Private averages, and factors of the residuals clamped to [−B, B]. Section 4.1 and table 3."""
 
     budget: FactorizationBudget = FactorizationBudget(
         global_averages=0.02, item_averages=0.14, user_averages=0.14, factorization=0.70
@@ -49,7 +49,7 @@ class PrivateFactorization(PrivateAlgorithm):
         return self.effects.residual_clamp if self.preprocessing else largest
 
     def measure_effects(self, train: Ratings, epsilons: Epsilons, curator: Curator) -> Effects:
-        """Measures the averages that are subtracted before factorisation; all are 0 without preprocessing."""
+        """The averages that are subtracted before factorisation; all are 0 without preprocessing."""
         if not self.preprocessing:
             grid = len(epsilons)
             return Effects(np.zeros((train.n_items, grid)), np.zeros((train.n_users, grid)), np.zeros(grid))
@@ -125,7 +125,7 @@ class TwoSidedFactorization(NormBoundedFactorization):
 
 
 def in_order(train: Ratings, kind: Literal["user_major", "shuffled"], streams: Streams) -> Visits:
-    """The training ratings in the order in which SGD visits them. The order is drawn once."""
+    """The training ratings in the order in which SGD visits them, which is drawn once."""
     rng = streams.generator("order of visits")
     if kind == "shuffled":
         order = factorization.visiting_order(train, kind, rng)

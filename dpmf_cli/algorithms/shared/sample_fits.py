@@ -68,7 +68,7 @@ class Draw(NamedTuple):
 
 
 class PersonalSampling(StrictModel):
-    """The ε that each record asks for, and the threshold t. A record gains nothing by asking for more than t.
+    """The ε that each record asks for, and the threshold t, above which a record gains nothing by asking.
 
     `fractions` (section 6.1): a fraction f_c of the records is conservative, with ε uniform in [ε_c, ε_m]. A fraction
     f_m is moderate, with ε uniform in [ε_m, ε_l]. The rest is liberal, with ε_l. The ε is drawn for each record as in
@@ -160,7 +160,7 @@ class PersonalSampling(StrictModel):
         )
 
     def draw(self, train: Ratings, ceilings: Doubles, streams: Streams) -> Draw:
-        """Draws the samples for records' ε that are capped at `ceilings` (E,): algorithm 1. One uniform draw for each
+        """The samples for records' ε that are capped at `ceilings` (E,), by algorithm 1. One uniform draw for each
         record serves all ε."""
         asked = self.stated_epsilons(train, streams)
         thresholds = self.thresholds(asked, ceilings)
@@ -214,16 +214,14 @@ class ModelColumns:
 
 
 class AroundABase(PersonalSampling, Algorithm):
-    """An algorithm that fits another algorithm, its `base`, on the sample that personal privacy draws.
-
-    A subclass says which bases are allowed, and `accounted` what the fit cost.
-    """
+    """An algorithm that fits another algorithm, its `base`, on the sample that personal privacy draws. A subclass
+    says which bases are allowed, and `accounted` what the fit cost."""
 
     base: Algorithm
 
     @model_validator(mode="after")
     def _keep_the_base_bare(self) -> Self:
-        """Refuses a key of the base that is only read from the entry itself."""
+        """Raises an error for a key of the base that is only read from the entry itself."""
         for key in ("label", "clip_predictions", "by_epsilon"):
             if getattr(self.base, key, None):
                 raise PydanticCustomError(
@@ -236,8 +234,8 @@ class AroundABase(PersonalSampling, Algorithm):
 
     @property
     def shared_fit(self) -> str | None:
-        """Entries with equal bases are one fit: they differ only in samples and thresholds. None if the base cannot
-        have a different sample in each lane."""
+        """The key of the base, since entries with equal bases differ only in samples and thresholds; None if the base
+        cannot have a different sample for each ε."""
         return json.dumps(self.base.parameters(), sort_keys=True) if self.base.shares_lanes else None
 
     @property
@@ -258,8 +256,8 @@ class AroundABase(PersonalSampling, Algorithm):
         streams: Streams,
         curators: Sequence[Curator],
     ) -> Sequence[Model]:
-        """Fits the samples of all entries side by side, in one fit of the base that they share. The base has the
-        thresholds as its ε, unless it has no privacy."""
+        """The models of all entries, from one fit of the base that they share, which has the thresholds as its ε
+        unless it has no privacy."""
         streams = replace(streams, algorithm="personalized")
         draws = [
             entry.draw(train, grid / entry.changes, streams)
@@ -276,17 +274,15 @@ class AroundABase(PersonalSampling, Algorithm):
         return models
 
     def accounted(self, draw: Draw, model: ModelColumns, account: Ledger, ledger: Ledger) -> Model:
-        """Enters in `ledger` what the base spent on this entry's columns, by its `account`. Returns the model."""
+        """The model, once `ledger` has what the base spent on this entry's columns, by its `account`."""
         return model
 
 
 def fit_samples(
     base: Algorithm, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
 ) -> Model:
-    """Fits one model for each column of `kept` (n, E), with the ε at the same place.
-
-    All lanes are fitted in one pass if the base can do that, otherwise one after the other.
-    """
+    """A model for each column of `kept` (n, E), with the ε at the same place, fitted in one pass if the base can do
+    that, and otherwise one after the other."""
     if base.shares_lanes:
         return base.fit_samples(train, kept, epsilons, streams=streams, curator=curator)
 
@@ -297,7 +293,8 @@ def fit_samples(
 
 
 def one_by_one(fit: Callable[[int, Epsilons, Curator], T], epsilons: Epsilons, curator: Curator) -> list[T]:
-    """Calls `fit` for each ε separately, with its place in the grid. Each step enters the ledger once, for all ε."""
+    """What `fit` gives for each ε separately, with its place in the grid; each step enters the ledger once, for all
+    ε."""
     found, accounts = [], []
     for place, epsilon in enumerate(epsilons):
         alone = curator.apart([epsilon], first=place)
@@ -316,7 +313,7 @@ def one_by_one(fit: Callable[[int, Epsilons, Curator], T], epsilons: Epsilons, c
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Joins models of one ε each. Each is a column of the predictions."""
+    """Models of one ε each, as one model; each is a column of the predictions."""
 
     models: tuple[Model, ...]
 

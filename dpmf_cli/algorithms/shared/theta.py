@@ -36,7 +36,7 @@ class NoiseKind(StrEnum):
 
 @dataclass(frozen=True)
 class Accounting:
-    """Converts θ to ε and back.
+    """The conversion of θ to ε and back.
 
     Laplace noise: Σθ_i = θ is ε. Gaussian noise, published: theorem 3 gives ε_i = θ_i·√(2·ln(2/δ_i)) for measurement
     i, and theorem 1 adds up the ε_i, with δ_i = δ/n for n measurements. Gaussian noise, corrected: ε is exact; it
@@ -73,12 +73,10 @@ class Accounting:
         return math.sqrt(2 * math.log(2 * len(self.fractions) / self.delta))
 
     def epsilon_of(self, theta: float) -> float:
-        """The total ε of a fit with θ."""
         spent = theta * self.factor
         return (epsilon_of_mu(spent, self.delta) if self.by_mu else spent) / (1 - self.reserved)
 
     def theta_of(self, epsilon: float) -> float:
-        """The θ of a fit with a total ε."""
         left = epsilon * (1 - self.reserved)
         return (mu_of_epsilon(left, self.delta) if self.by_mu else left) / self.factor
 

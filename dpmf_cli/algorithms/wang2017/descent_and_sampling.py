@@ -88,13 +88,13 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
     def corrected(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> NeighbourhoodModel:
-        """Starts from noisy averages r̄ and S = s₀. Then, for t = 1 … K:
+        """The model after K steps from noisy averages r̄ and S = s₀. Step t = 1 … K is:
 
             U_t: a sample of the users, each with probability γ
             g_u = Σ_i clip(e_ui·∂r̂_ui/∂S) for u in U_t, each of its c_u terms clipped to c/√c_u, or to c/c_u
             S ← S − η_t·(Σ_u g_u + noise_t + λS)
 
-        The bound is c/√c_u in the L2 norm for Gaussian noise, and c/c_u in the L1 norm for Laplace noise. c is in
+        The bound is c/√c_u in the L2 norm for Gaussian noise, and c/c_u in the L1 norm for Laplace noise, with c in
         units of 1/s₀. Each method sets its own η_t.
 
         The value of one rating enters the errors of all ratings of its user, so the user's complete gradient is
@@ -124,11 +124,11 @@ class LearnedNeighbourhood(PrivateNeighbourhood):
 
     @property
     def _contribution(self) -> float:
-        """c in units of the gradient. The gradient shrinks as S grows."""
+        """c in units of the gradient, which shrinks as S grows."""
         return self.clip / self.initial_similarity
 
     def gradients(self, size: int, epsilons: Epsilons, curator: Curator) -> Iterator[Release]:
-        """The release of each step's `size` sums of gradients. They cost the ε that the averages leave.
+        """The release of each step's `size` sums of gradients, which cost the ε that the averages leave.
 
         Laplace: every step claims an equal part of ε. Gaussian: an accountant certifies all steps together, composed
         with the averages.
@@ -323,11 +323,8 @@ class GradientsBudget(Fractions):
 
 
 class PosteriorSamplingMF(OwnMeansAlgorithm):
-    """Matrix factorisation with privacy for users.
-
-    These are two algorithms: published mode samples from a posterior, corrected mode descends noisy gradients of the
-    items. Each refuses parameters that only the other uses.
-    """
+    """Matrix factorisation with privacy for users: published mode samples from a posterior, corrected mode descends
+    noisy gradients of the items. Each of these two algorithms refuses parameters that only the other uses."""
 
     title = "DPPS-MF"
     about = (
@@ -409,9 +406,8 @@ class PosteriorSamplingMF(OwnMeansAlgorithm):
 
             (P, Q) ← (P, Q) − (η_t/2)·s·∇E + N(0, ρ·η_t),    η_t = η₁·t^−ξ,    B = (r_max − r_min)²·τ
 
-        At most τ ratings of each user are used, drawn uniformly, and every step uses all of these. Item means r̄_i are
-        released without noise and are not charged for. p_u is sampled and released with Q. Nothing is provable
-        (`privacy.posterior`).
+        At most τ ratings of each user, drawn uniformly, are used in every step. Item means r̄_i are released without
+        noise and are not charged for. p_u is sampled and released with Q. Nothing is provable (`privacy.posterior`).
         """
         train = at_most(train, self.most_ratings, streams.of_ratings("ratings kept", train))
         means = self.uncharged_averages(train, len(epsilons), curator, beta_m=0)

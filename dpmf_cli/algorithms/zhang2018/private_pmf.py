@@ -93,7 +93,7 @@ def private_global_average(
 ) -> Doubles:
     """(E,) the mean rating, measured with ε `epsilon` and clamped to the scale.
 
-    The sum is of r − middle of the scale. Bounded: the number of ratings is public. Unbounded: it gets half of ε.
+    The sum is of r − middle of the scale. Bounded, the number of ratings is public; unbounded, it gets half of ε.
     """
     scale, unbounded, known = train.scale, neighbours is Neighbours.UNBOUNDED, float(len(train))
     moves = sensitivity.centred_rating_sums_unbounded(scale) if unbounded else sensitivity.rating_sums(scale)
@@ -110,10 +110,8 @@ def private_global_average(
 
 
 class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
-    """PMF under privacy, as published and as the paper's theorem 4 means it.
-
-    These are two algorithms that share only d. Each refuses parameters that only the other uses.
-    """
+    """PMF under privacy, as published and as the paper's theorem 4 means it: two algorithms that share only d, each
+    of which refuses parameters that only the other uses."""
 
     title = "DP-PMF"
     about = "DP-PMF: PMF by objective perturbation. Zhang, Liu, Chen and Zhong 2018, section 4, algorithm 2."
@@ -154,7 +152,6 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     def fit_samples(
         self, train: Ratings, kept: Kept, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> KnownModel:
-        """Fits each model of the grid on the ratings of its column of `kept` (n_ratings, E)."""
         why = "Zhang et al. 2018, algorithm 2: noise redrawn, U and V fitted before"
         stated = sensitivity.published_objective(train.scale, self.neighbours, self.centre(train.scale))
         moves = sensitivity.no_bound_known(2, self.neighbours, why, stated)
@@ -182,9 +179,9 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
             `passes` − 1 times:  u_i likewise given the released V, over ‖u‖ ≤ 1;  then v_j again
             r̂_ij = m + u_i·v_j
 
-        Each solution gets an equal part of ε, and gives every row noise, rated or not. It is solved in float64 and
-        put on a grid of 2⁻¹⁰·R. Bounded, the release is the noisy vector Σ r̃·u, on the grid of its noise. Unbounded,
-        the release is the solution, on its own grid (`privacy.grid`).
+        Each solution gets an equal part of ε, gives every row noise, rated or not, and is solved in float64 and put
+        on a grid of 2⁻¹⁰·R. Bounded, the release is the noisy vector Σ r̃·u, on the grid of its noise. Unbounded, the
+        release is the solution, on its own grid (`privacy.grid`).
         """
         share = self.average_share
         average = private_global_average(train, share * epsilons, self.neighbours, curator=curator)
@@ -213,8 +210,8 @@ class PrivatePMF(GradientDescentPMF, ObjectivePerturbation, PrivateAlgorithm):
     def noises(
         self, side: Side, train: Ratings, count: int, each: Epsilons, curator: Curator
     ) -> Iterator[Release]:
-        """η for `count` solutions of one side, each with ε `each` (E,). Unbounded, the determinant gets a part
-        of this ε."""
+        """η for `count` solutions of one side, each with ε `each` (E,), of which, unbounded, the determinant gets a
+        part."""
         if count == 0:
             return iter(())
         (own, other), clamp = self.norms(side), self.residual_clamp
@@ -279,23 +276,23 @@ class Personalized(AroundABase, PrivateAlgorithm):
     which add up to t ≤ ε. `RecordCosts` says how much the records do spend; these are exact statistics of the
     ratings, not to be released.
 
-    For bounded neighbours (remark 7), the same algorithm runs. Another value is one record less and one more, so the
-    value of record (u, i) is hidden by 2·min(ε_ui, t). The ledger claims twice the base's ε, and the ceiling is on
-    2ε_ui. For a record with ε_ui < t, a smaller ε is provable (`replaced_epsilon`). A base that hides only values
+    For bounded neighbours (remark 7), the same algorithm runs. Because another value is one record less and one more,
+    the value of record (u, i) is hidden by 2·min(ε_ui, t): the ledger claims twice the base's ε, and the ceiling is
+    on 2ε_ui. For a record with ε_ui < t, a smaller ε is provable (`replaced_epsilon`). A base that hides only values
     would not do: it would show which records are sampled, and sampling would gain nothing.
     """
 
     title = "Personalised"
     about = (
         "Personalised differential privacy around any algorithm that hides the presence of a rating, and "
-        "its clean twin."
+        "its noise-free run."
     )
     paper = Paper.ZHANG
     variants = methods.in_both_modes(Neighbours.BOUNDED, Neighbours.UNBOUNDED)
     averaged = False
-    why_no_twin = (
-        "a personalised algorithm has no twin, because its records set their own ε; remove `twins`, and add "
-        "`sampled` to `baselines`"
+    why_no_noise_free_run = (
+        "a personalised algorithm has no noise-free run, because its records set their own ε; remove `twins`, and "
+        "add `sampled` to `baselines`"
     )
     revision = 2
     new_users = False

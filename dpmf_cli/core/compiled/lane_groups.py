@@ -1,4 +1,4 @@
-"""Puts the models of an ε grid in lanes: groups of at most 16 models, side by side in the vectors of a kernel."""
+"""The models of an ε grid in lanes: groups of at most 16 models, side by side in the vectors of a kernel."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ CACHE_LINE = 64
 
 
 def aligned(shape: tuple[int, ...], dtype: type[np.floating] = np.float32) -> np.ndarray:
-    """Returns an uninitialised array of that shape. No vector of lanes in it lies across two cache lines."""
+    """An uninitialised array of that shape, in which no vector of lanes lies across two cache lines."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     whole = np.empty(size + CACHE_LINE, np.uint8)
     first = -whole.ctypes.data % CACHE_LINE
@@ -59,13 +59,13 @@ class LaneValues:
 
     @classmethod
     def empty(cls, count: int, grid: int) -> Self:
-        """Allocates room for `count` numbers of each of `grid` models. `put` sets them."""
+        """Room for `count` numbers of each of `grid` models, which `put` sets."""
         widths = (padded_width(part.stop - part.start) for part in groups(grid))
         return cls(tuple(np.empty((count, width), np.float32) for width in widths))
 
     @classmethod
     def of_grid(cls, numbers: NDArray[np.floating]) -> Self:
-        """Groups (n, E) `numbers`."""
+        """The `numbers` (n, E) in groups."""
         values = cls.empty(*numbers.shape)
         values.put(slice(None), numbers)
         return values
@@ -76,11 +76,11 @@ class LaneValues:
             group[rows] = pad(numbers[:, part], group.shape[1])
 
     def of(self, part: slice) -> NDArray[np.float32]:
-        """Returns (n, width) the numbers of one group of models, which is the `part` of the grid."""
+        """(n, width) the numbers of one group of models, which is the `part` of the grid."""
         return np.asarray(self.groups[part.start // MAXIMUM_WIDTH])
 
     def column(self, index: int) -> NDArray[np.float32]:
-        """Returns (n,) the numbers of one model, by its index in the grid."""
+        """(n,) the numbers of one model, by its index in the grid."""
         return np.asarray(self.groups[index // MAXIMUM_WIDTH][:, index % MAXIMUM_WIDTH])
 
 
@@ -91,7 +91,7 @@ Found = TypeVar("Found", bound=NDArray[Any] | tuple[NDArray[Any], ...] | None)
 
 
 class Grouped(Protocol[G_co]):
-    """The models of a complete grid: one G for each group of lanes. A single group has itself as its only group."""
+    """The models of a complete grid: one G for each group of lanes, of which a single group is the only one."""
 
     @property
     def groups(self) -> Sequence[G_co]: ...
@@ -112,12 +112,11 @@ class LaneGroup:
 
     @property
     def lanes(self) -> int:
-        """How many models there are."""
         return int(self.part.stop - self.part.start)
 
     @property
     def width(self) -> int:
-        """How many lanes are allocated. Those beyond the models repeat the last model, or belong to none."""
+        """How many lanes are allocated; those beyond the models repeat the last model, or belong to none."""
         return padded_width(self.lanes)
 
     @property
@@ -126,7 +125,7 @@ class LaneGroup:
         return (0,) * self.width
 
     def of_grid(self, values: np.ndarray | float, dtype: type[np.floating] = np.float32) -> NDArray[Any]:
-        """Returns (…, width) the numbers of these models, of `values` (…, E), or of one number for all models."""
+        """(…, width) the numbers of these models, of `values` (…, E), or of one number for all models."""
         own = values[..., self.part] if isinstance(values, np.ndarray) else np.full(self.lanes, values)
         return pad(own, self.width, dtype)
 
@@ -134,8 +133,8 @@ class LaneGroup:
 def on_each_group(
     function: Callable[Concatenate[G, P], Found],
 ) -> Callable[Concatenate[Grouped[G], P], Found]:
-    """Lets a function of one group of models take those of a complete grid. It changes them in place and returns
-    None, or returns arrays (…, lanes), which become (…, E)."""
+    """A function of one group of models as one of a complete grid. It changes them in place and returns None, or
+    returns arrays (…, lanes), which become (…, E)."""
 
     @wraps(function)
     def run(models: Grouped[G], /, *arguments: P.args, **parameters: P.kwargs) -> Any:

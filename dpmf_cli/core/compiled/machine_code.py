@@ -1,17 +1,17 @@
 """Machine code of kernels: the one decorator of compiled functions, its checks, and files that keep what it made.
 
-New machine code is compared with its plain twin on a few numbers, before it is used. A twin is the same source, run
-by Python: it calls the twins of the compiled functions that its source calls, and in place of an operation that emits
-its own instructions, the plain function that the operation was declared with. While one process compiles an entry,
-others wait for it. A file of machine code holds
+New machine code is compared with its Python reference on a few numbers before it is used. A reference is the same
+source, run by Python: it calls the references of the compiled functions that its source calls, and in place of an
+operation that emits its own instructions, the plain function that the operation was declared with. While one process
+compiles an entry, others wait for it. A file of machine code holds
 
     magic line                       the format
     SHA-256 of the rest, in hex      compared before anything else is read
     the key                          JSON, one line: everything that the code depends on
     the payload                      up to the end of the file
 
-Unpickling a payload may run any code. So dpmf reads a file only if this user wrote it, in a folder that no one else
-can write to. It unpickles the payload only after it has compared the checksum and the key.
+Because unpickling a payload may run any code, dpmf reads a file only if this user wrote it, in a folder that no one
+else can write to, and unpickles the payload only after it has compared the checksum and the key.
 
 The decorator relies on parts of numba (0.60 or newer) that it does not document: a dispatcher's `_cache` and
 `_reset_overloads`, and `CompileResult._reduce` and `_rebuild`, which make a result picklable and restore it.
@@ -53,7 +53,7 @@ _PLAIN: dict[Any, Callable[..., Any]] = {}
 
 
 def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Declares an `intrinsic` of numba. `plain` does the same on NumPy arrays."""
+    """A decorator that declares an `intrinsic` of numba; `plain` does the same on NumPy arrays."""
 
     def declare(definition: Callable[..., Any]) -> Any:
         note_source(definition.__module__)
@@ -65,8 +65,8 @@ def operation(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
 
 
 @functools.cache
-def twin(dispatcher: Any) -> Callable[..., Any]:
-    """Returns the plain function that does the same as a compiled function."""
+def reference(dispatcher: Any) -> Callable[..., Any]:
+    """The plain function that does the same as a compiled function."""
     function = dispatcher.py_func
     names = {name: _replaced(value) for name, value in function.__globals__.items()}
     return types.FunctionType(
@@ -76,7 +76,7 @@ def twin(dispatcher: Any) -> Callable[..., Any]:
 
 def _replaced(value: Any) -> Any:
     if isinstance(value, Dispatcher):
-        return lambda *arguments: twin(value)(*arguments)
+        return lambda *arguments: reference(value)(*arguments)
     try:
         return _PLAIN.get(value, value)
     except TypeError:  # an unhashable value is no operation
@@ -87,7 +87,7 @@ Example = Callable[[Mapping[str, Any]], dict[str, Any]]
 """Makes the arguments of a kernel: takes their numba types by name, and returns their values by name."""
 
 TOLERANCES = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-9}
-"""Relative to the largest number of an array: the twin sometimes rounds a fused multiply-add differently."""
+"""Relative to the largest number of an array: the reference sometimes rounds a fused multiply-add differently."""
 
 
 def check(
@@ -99,7 +99,7 @@ def check(
         arguments = example(dict(zip(names, signature, strict=True)))
         found, expected = ([deepcopy(arguments[name]) for name in names] for _ in range(2))
         with np.errstate(all="ignore"):
-            expected.append(twin(dispatcher)(*expected))  # first: the twin notices a short example
+            expected.append(reference(dispatcher)(*expected))  # first: the reference notices a short example
         found.append(entry_point(*found))
         if not all(map(_agree, found, expected)):
             name = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}"
@@ -123,10 +123,10 @@ def _agree(found: Any, expected: Any) -> bool:
 
 
 def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Returns a decorator. Numba compiles the function at its first call. The function runs without Python's lock.
+    """A decorator for a function that numba compiles at its first call, and that runs without Python's lock.
 
-    examples  arguments on which new machine code is compared with its plain twin. A function that only other compiled
-              functions call needs none: it is checked as a part of them
+    examples  arguments on which new machine code is compared with its Python reference. A function that only other
+              compiled functions call needs none, because it is checked as a part of them
     options   options of numba, such as `inline`
     """
 
@@ -140,13 +140,13 @@ def compiled(*examples: Example, **options: Any) -> Callable[[Callable[..., Any]
 
 
 class KernelCache(NullCache):
-    """The cache of one compiled function. It checks new machine code before the code is kept or used."""
+    """The cache of one compiled function, which checks new machine code before the code is kept or used."""
 
     def __init__(self, dispatcher: Any, examples: Sequence[Example]) -> None:
         self.dispatcher, self.examples = dispatcher, examples
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Returns the compiled signature from a verified entry. Returns None if this process shall compile it."""
+        """The compiled signature from a verified entry; None if this process shall compile it."""
         target_context.refresh()
         path, key = self._entry(sig, target_context.codegen())
         if path is None:
@@ -179,7 +179,7 @@ class KernelCache(NullCache):
                 _lock(path, fcntl.LOCK_UN)
 
     def _entry(self, signature: Any, codegen: Any) -> tuple[Path | None, bytes]:
-        """Returns the path of a signature's entry (None if no entries are kept) and the entry's key."""
+        """The path of a signature's entry (None if no entries are kept) and the entry's key."""
         key = key_of(self.dispatcher, signature, codegen.magic_tuple())
         line, kept = as_bytes(key), folder()
         name = file_of(key["kernel"], key["signature"], line)
@@ -193,9 +193,9 @@ _NOT_OF_THE_CODE = ("CUDA", *_THREADS, "CACHE_", "COLOR_SCHEME", "RUNNING_UNDER_
 
 @functools.cache
 def note_source(module: str) -> str:
-    """Returns the digest of a module's source, as it was at the first call, during the module's import.
+    """The digest of a module's source, as it was at the first call, during the module's import.
 
-    The file may change later. A digest taken then would not be that of the source that is compiled.
+    A digest taken later, when the file may have changed, would not be that of the source that is compiled.
     """
     loaded = sys.modules[module]
     source = loaded.__spec__.loader.get_data(loaded.__file__)  # type: ignore[union-attr]
@@ -203,7 +203,7 @@ def note_source(module: str) -> str:
 
 
 def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...]) -> dict[str, Any]:
-    """Returns everything that determines the machine code of a kernel for arguments of these types.
+    """Everything that determines the machine code of a kernel for arguments of these types.
 
     target  the processor, as `codegen().magic_tuple()` describes it
     """
@@ -219,7 +219,6 @@ def key_of(dispatcher: Any, signature: tuple[Any, ...], target: tuple[Any, ...])
 
 
 def as_bytes(key: dict[str, Any]) -> bytes:
-    """Returns a key as one line of JSON."""
     return json.dumps(key, sort_keys=True).encode()
 
 
@@ -232,7 +231,7 @@ def _versions() -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
-    """Returns numba's settings, from its environment variables and its file."""
+    """Numba's settings, from its environment variables and its file."""
     plain = {name: each for name, each in vars(config).items() if isinstance(each, str | int | float | None)}
     names = sorted(name for name in plain if name.isupper() and not name.startswith(_NOT_OF_THE_CODE))
     return {name: repr(plain[name]) for name in names}
@@ -240,7 +239,7 @@ def _settings() -> dict[str, str]:
 
 @functools.cache
 def _depends(dispatcher: Any) -> dict[str, str]:
-    """Returns digests of the sources of a kernel and of all that it calls, and of the constants compiled into it."""
+    """Digests of the sources of a kernel and of all that it calls, and of the constants compiled into it."""
     found: dict[str, str] = {}
     _follow(dispatcher.py_func, found, set())
     return dict(sorted(found.items()))
@@ -286,13 +285,13 @@ class Damaged(Exception):
 
 
 def place() -> Path:
-    """Returns the folder of this user's entries, existing or not: $DPMF_KERNELS, else in the folder for caches."""
+    """The folder of this user's entries, existing or not: $DPMF_KERNELS, else in the folder for caches."""
     named = os.environ.get("DPMF_KERNELS")
     return Path(named) if named else cache_folder() / f"kernels-{os.getuid()}"
 
 
 def folder() -> Path | None:
-    """Returns the folder of entries. If it is unusable or not private, says so once and returns None."""
+    """The folder of entries. None if it is unusable or not private, which is said once."""
     return _private(place())
 
 
@@ -317,12 +316,12 @@ def is_private() -> bool:
 
 
 def file_of(kernel: str, signature: str, key: bytes) -> str:
-    """Returns the file name of an entry. The names of one kernel and signature have the same beginning."""
+    """The file name of an entry. The names of one kernel and signature have the same beginning."""
     return f"{kernel}-{sha256(signature.encode())[:16]}-{sha256(key)[:32]}{SUFFIX}"
 
 
 def read(path: Path, key: bytes) -> bytes | None:
-    """Returns the payload of an entry, or None if there is none. Removes a damaged entry and says so."""
+    """The payload of an entry, or None if there is none. Removes a damaged entry and says so."""
     try:
         found, payload = content(path)
         if found != key:
@@ -347,8 +346,8 @@ def lock_or_wait(path: Path) -> None:
 
 
 def _lock(path: Path, operation: int) -> bool:
-    """Locks or unlocks the byte of an entry in the file of locks. Returns False if another process holds it."""
-    with contextlib.suppress(OSError):  # a folder of somebody else
+    """Locks or unlocks the byte of an entry in the file of locks; False if another process holds it."""
+    with contextlib.suppress(OSError):  # a folder of another user
         return files.lock_name(_locks(path.parent), path.name.encode(), operation)
     return True
 
@@ -365,7 +364,7 @@ def discard(path: Path, why: str) -> None:
 
 
 def content(path: Path) -> tuple[bytes, bytes]:
-    """Returns the key and the payload of an entry. Raises Damaged or OSError."""
+    """The key and the payload of an entry. Raises Damaged or OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         if not is_ours(os.fstat(descriptor), stat.S_IFREG):
@@ -396,7 +395,6 @@ def write(path: Path, key: bytes, payload: bytes) -> None:
 
 
 def entries() -> Iterator[Path]:
-    """Returns an iterator over all entries."""
     return iter(sorted(place().glob(f"*{SUFFIX}")))
 
 

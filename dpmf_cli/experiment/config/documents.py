@@ -38,7 +38,7 @@ HELD_OUT, RUNS = "held-out-", "runs-"
 
 
 def whole_name(name: str) -> str:
-    """Returns the name of the complete experiment, given that of a reduction or its own."""
+    """The name of the complete experiment, given that of a reduction or its own."""
     return name.partition(MARK)[0]
 
 
@@ -74,7 +74,7 @@ class Document:
     places: dict[KeyPath, tuple[Place, Place]] = field(default_factory=dict)
 
     def place_of(self, path: KeyPath, *, key: bool) -> Place:
-        """Returns the place of the key or value at `path`, or of the nearest enclosing one in the file."""
+        """The place of the key or value at `path`, or of the nearest enclosing one in the file."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]][0 if key else 1]
@@ -82,7 +82,7 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """Loads safe YAML. `1e-3` is a number, unlike in YAML 1.1."""
+    """A loader of safe YAML, in which `1e-3` is a number, unlike in YAML 1.1."""
 
 
 _Loader.add_implicit_resolver(
@@ -93,7 +93,7 @@ _Loader.add_implicit_resolver(
 
 
 def read(path: Path) -> Document:
-    """Parses a YAML file. Raises DpmfError, with the place, for anything but one mapping of plain data."""
+    """The document of a YAML file. Raises DpmfError, with the place, for anything but one mapping of plain data."""
     try:
         data = read_file(path, MAXIMUM_BYTES + 1)
         if len(data) > MAXIMUM_BYTES:
@@ -127,7 +127,7 @@ def read(path: Path) -> Document:
 
 
 def _build(loader: _Loader, node: yaml.Node, path: KeyPath, document: Document, key_at: Place | None) -> Any:
-    """Returns the plain data of a node, and notes its places. Follows aliases within limits: nested aliases can blow
+    """The plain data of a node, and notes its places. Follows aliases within limits: nested aliases can blow
     a few bytes up to gigabytes, and an alias inside its own anchor never ends."""
     if len(path) > MAXIMUM_DEPTH or len(document.places) > MAXIMUM_VALUES:
         raise DpmfError(f"{_place_of(document.path, node)}: too large or nested too deep for a config")
@@ -175,18 +175,18 @@ SUFFIXES = (".yaml", ".yml")
 
 @cache
 def shipped_names() -> tuple[str, ...]:
-    """Returns the names of all shipped configs, sorted."""
+    """The names of all shipped configs, sorted."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 
 def shipped_file(path: Path) -> Path | None:
-    """Returns the shipped config of that name, with or without its suffix; None for other names, and for a path."""
+    """The shipped config of that name, with or without its suffix; None for other names, and for a path."""
     name = path.stem if path.suffix in SUFFIXES else path.name
     return FOLDER / f"{name}.yaml" if path == Path(path.name) and name in shipped_names() else None
 
 
 def near_names(path: Path) -> str:
-    """Returns a hint at the shipped config with the nearest name, or at the command that lists all."""
+    """A hint at the shipped config with the nearest name, or at the command that lists all."""
     near = difflib.get_close_matches(path.stem, shipped_names(), n=1, cutoff=0.6)
     return did_you_mean(path.stem, near) or "; `dpmf configs` lists the shipped configs"
 
@@ -197,7 +197,7 @@ def means_a_config(path: Path) -> bool:
 
 
 def config_file(path: Path) -> Path:
-    """Returns the config file that a path means: the file, with or without its suffix, else the shipped config. Says
+    """The config file that a path means: the file, with or without its suffix, else the shipped config. Says
     which one it took if that is not the path as written. Raises DpmfError if there is none."""
     if os.path.exists(path) and not os.path.isdir(path):
         return path
@@ -220,13 +220,13 @@ MOST_FILES = 8
 
 
 def read_whole(path: Path) -> Document:
-    """Reads a config with what it extends. Raises DpmfError, with the place, for what cannot be extended."""
+    """A config with what it extends. Raises DpmfError, with the place, for what cannot be extended."""
     found = config_file(path)
     return _whole(read(found), (found.resolve(),))
 
 
 def given(data: Mapping[str, Any]) -> Document:
-    """Returns a config that a program gives as plain data, with what it extends. Paths are relative to the working
+    """A config that a program gives as plain data, with what it extends. Paths are relative to the working
     directory. Raises DpmfError for what is no plain data; arrays and NumPy's numbers are."""
     document = Document(Path(), None)
     try:
@@ -240,7 +240,7 @@ def given(data: Mapping[str, Any]) -> Document:
 
 
 def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
-    """Returns `document` on top of what it extends. `chain` has the files that led here, `document` last."""
+    """`document` on top of what it extends. `chain` has the files that led here, `document` last."""
     if EXTENDS not in document.data:
         return document
     place = document.place_of((EXTENDS,), key=False)
@@ -277,7 +277,7 @@ def _whole(document: Document, chain: tuple[Path, ...]) -> Document:
 def _merged(
     own: dict[str, Any], base: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:
-    """Merges two mappings key by key. Any other value in `own` replaces the base's, and null removes it. So does a
+    """Two mappings merged key by key. Any other value in `own` replaces the base's, and null removes it. So does a
     data set of another `kind` and a split `by` something else, which may not hold the same keys.
 
     replaced   receives the paths at and below which nothing of the base is left

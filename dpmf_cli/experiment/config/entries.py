@@ -31,21 +31,21 @@ LISTED = ("neighbours", "mode")
 
 
 def entry_class(entry: Any, registry: Registry) -> type[Any] | None:
-    """Returns the algorithm that an entry of a config names, or None if it names none that is known."""
+    """The algorithm that an entry of a config names, or None if it names none that is known."""
     name = entry.get("algorithm") if isinstance(entry, dict) else None
     return registry.get(name) if isinstance(name, str) else None
 
 
 def written_out(entry: Any, experiment: dict[str, Any], registry: Registry) -> list[Any]:
-    """Expands an entry of a config, with what it inherits: one entry for each combination of its `neighbours` and
-    `mode`, and of these one for each value of its sweep."""
+    """An entry of a config, with what it inherits, written out: one entry for each combination of its `neighbours`
+    and `mode`, and of these one for each value of its sweep."""
     entry = with_inherited(entry, experiment, registry)
     known = entry_class(entry, registry)
     return [each for one in _combinations(entry, known) for each in expand_sweep(one, known)]
 
 
 def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -> Any:
-    """Adds to an entry what it does not set itself: from the experiment's `parameters`, then from its other keys."""
+    """An entry with what it does not set itself: from the experiment's `parameters`, then from its other keys."""
     entry = tagged(entry)
     known = entry_class(entry, registry)
     if known is None:
@@ -58,12 +58,11 @@ def with_inherited(entry: Any, experiment: dict[str, Any], registry: Registry) -
 
 
 def is_own(dataset: Any) -> bool:
-    """Whether a config's `dataset` is a user's own file."""
     return isinstance(dataset, dict) and dataset.get("kind") == "csv"
 
 
 def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
-    """Returns what an entry has by default on a user's own ratings, for which no paper chose parameters.
+    """What an entry has by default on a user's own ratings, for which no paper chose parameters.
 
     A baseline without parameters chooses them itself. A private method's averages follow the public rule, unless the
     entry has `effects`.
@@ -76,7 +75,7 @@ def on_own_ratings(entry: dict[str, Any], known: type[Any]) -> dict[str, Any]:
 
 
 def _combinations(entry: Any, known: type[Algorithm] | None) -> list[Any]:
-    """Turns an entry with lists of `neighbours` or `mode` into one for each combination, labelled by what differs."""
+    """An entry for each combination of its lists of `neighbours` or `mode`, labelled by what differs."""
     if known is None:
         return [entry]
     of_entry = [key for key in LISTED if key in known.model_fields]
@@ -95,13 +94,13 @@ def _combinations(entry: Any, known: type[Algorithm] | None) -> list[Any]:
 
 
 def is_list_of_choices(value: Any) -> bool:
-    """Whether a value is a list of different words. The entry's own validation refuses other lists."""
+    """Whether a value is a list of different words; the entry's own validation refuses other lists."""
     words = isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
     return words and len(set(value)) == len(value)
 
 
 def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
-    """Turns an entry with `sweep: {parameter: [values]}` into one entry for each value, labelled by the value."""
+    """An entry for each value of `sweep: {parameter: [values]}`, labelled by the value."""
     sweep = entry.get("sweep") if isinstance(entry, dict) else None
     if not (
         isinstance(sweep, dict) and len(sweep) == 1 and all(isinstance(v, list) and v for v in sweep.values())
@@ -120,8 +119,8 @@ def expand_sweep(entry: Any, known: type[Algorithm] | None) -> list[Any]:
 def with_parameter(
     entry: dict[str, Any], parameter: str, value: Any, known: type[Algorithm] | None
 ) -> dict[str, Any]:
-    """Returns an entry with one parameter set, or one `key.part` of a parameter. The other parts of a budget share
-    the rest in the same proportions as before."""
+    """An entry with one parameter set, or one `key.part` of it; the other parts of a budget share the rest in the
+    same proportions as before."""
     key, _, part = parameter.partition(".")
     if not part:
         return {**entry, key: value}
@@ -140,7 +139,7 @@ def with_parameter(
 def with_parameters(
     entry: Algorithm, values: Mapping[str, Any], *, exclude_unset: bool = False
 ) -> dict[str, Any]:
-    """Returns an entry as plain data, with these parameters set one after the other, and without a sweep."""
+    """An entry as plain data, with these parameters set one after the other, and without a sweep."""
     sweep = {"sweep", "swept", "swept_label"}
     plain = entry.model_dump(mode="json", exclude=sweep, exclude_unset=exclude_unset)
     for key, value in values.items():
@@ -149,7 +148,7 @@ def with_parameters(
 
 
 def refused(entry: Algorithm, key: str, value: Any) -> str:
-    """Says why an entry cannot have this value of a parameter, whatever its others are; "" if it can."""
+    """Why an entry cannot have this value of a parameter, whatever its others are; "" if it can."""
     try:
         type(entry).model_validate(with_parameters(entry, {key: value}))
     except ValidationError as error:
@@ -164,7 +163,7 @@ def _is_fraction(value: Any) -> bool:
 
 
 def entry_of(known: Registry) -> Any:
-    """Returns the type of an entry: a mapping with the key of one of these algorithms, or that key alone."""
+    """The type of an entry: a mapping with the key of one of these algorithms, or that key alone."""
     one = reduce(or_, known.values())
     alone = BeforeValidator(tagged, json_schema_input_type=Literal[tuple(known)] | one)
     return Annotated[one, Field(discriminator="algorithm"), alone]

@@ -1,8 +1,8 @@
-"""Reads configs, from files and manifests, with a message for each mistake; changes them; makes their schema.
+"""Configs read from files and manifests, with a message for each mistake, changed, and described by a schema.
 
 A config that the command line reduces gets a name that says what was changed: `friedman_fig3a` on ML-100K, with one
-fold and one run, becomes `friedman_fig3a.ml-100k.held-out-1.runs-1`. So nobody takes its figures for those of the
-complete experiment, and that experiment's folder does not change.
+fold and one run, becomes `friedman_fig3a.ml-100k.held-out-1.runs-1`. Thus its figures are not taken for those of the
+complete experiment, whose folder does not change.
 
 A path names a key of a config: `config.folds`, `isgd|psgd.effects.beta_m`, `psgd[q_max 1].item_norm`, `*.factors`.
 The part before the first dot names algorithms by their keys; a label in brackets means only the entry of that name.
@@ -31,12 +31,12 @@ from dpmf_cli.experiment.config.model import ExperimentConfig
 
 
 def load_config(path: Path) -> ExperimentConfig:
-    """Reads and validates a config and what it extends. Raises DpmfError with the place and fix of every mistake."""
+    """The config of a file and what it extends. Raises DpmfError with the place and fix of every mistake."""
     return validated(read_whole(path))
 
 
 def validated(document: Document) -> ExperimentConfig:
-    """Validates a config that was read. Raises DpmfError as `load_config` does."""
+    """A config that was read, validated. Raises DpmfError as `load_config` does."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", document.path.stem).strip("-.")
     document.data.setdefault("name", stem or "experiment")
     plugins = []
@@ -65,7 +65,7 @@ def validated(document: Document) -> ExperimentConfig:
 
 
 def config_of(data: dict[str, Any]) -> ExperimentConfig:
-    """Validates a resolved config, with the plugins that it names. Raises DpmfError if a plugin is missing, and
+    """A resolved config, validated with the plugins that it names. Raises DpmfError if a plugin is missing, and
     pydantic's ValidationError for data that are no config."""
     names = plugin_names(data)
     return ExperimentConfig.knowing([plugin(name) for name in names]).model_validate(data)
@@ -78,7 +78,7 @@ def reduced(
     held_out: int | None = None,
     runs: int | None = None,
 ) -> ExperimentConfig:
-    """Returns `config` on another data set (by its key), with fewer folds held out, or with fewer runs; `config`
+    """`config` on another data set (by its key), with fewer folds held out, or with fewer runs; `config`
     itself if nothing changes. Raises `DpmfError` if the changed config is not valid."""
     changes: dict[str, Any] = {}
     marks = [config.name]
@@ -101,13 +101,13 @@ def reduced(
 
 
 def flags(dataset: str | None, held_out: int | None, runs: int | None) -> list[str]:
-    """Returns the options of the command line that ask for this reduction."""
+    """The options of the command line that ask for this reduction."""
     asked = (("--dataset", dataset), ("--held-out", held_out), ("--runs", runs))
     return [word for flag, value in asked if value is not None for word in (flag, str(value))]
 
 
 def file_schema(model: type[ExperimentConfig]) -> dict[str, Any]:
-    """Returns the schema of a file with these keys. It accepts more than the model: a file that extends another may
+    """The schema of a file with these keys. It accepts more than the model: a file that extends another may
     leave out what it inherits, or remove it with null, and an entry may get its keys from `parameters`."""
     schema = model.model_json_schema()
     for part in schema["$defs"].values():
@@ -129,7 +129,7 @@ Origins = Mapping[str | int, list[int]]
 
 
 def path_in_file(document: Document, location: KeyPath) -> KeyPath:
-    """Returns `location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
+    """`location` without the steps that are pydantic's own (the tags of unions) or not in the file."""
     path: KeyPath = ()
     for step in location:
         if (*path, step) in document.places:
@@ -138,7 +138,7 @@ def path_in_file(document: Document, location: KeyPath) -> KeyPath:
 
 
 def _in_parameters(document: Document, location: KeyPath) -> KeyPath:
-    """Returns where an entry's value at `location` was written: there, in the entry's sweep, or in `parameters`."""
+    """Where an entry's value at `location` was written: there, in the entry's sweep, or in `parameters`."""
     (key, index), within = location[:2], location[2:]
     entry = tagged(document.data[key][index])
     if not isinstance(entry, dict):
@@ -219,7 +219,7 @@ def _mistake(document: Document, detail: ErrorDetails, registries: Registries, o
 def _of_tag(
     document: Document, detail: ErrorDetails, registries: Registries, path: KeyPath
 ) -> tuple[KeyPath, str]:
-    """Returns (the path, the message) of an entry's algorithm, a data set's kind or a split's `by` that is none."""
+    """(the path, the message) of an entry's algorithm, a data set's kind or a split's `by` that is none."""
     given, at = detail["input"], str(detail["loc"][0])
     registry, tag = registries.get(at, {}), str(detail.get("ctx", {}).get("tag", ""))
     if nested := _nested_entries(registry, detail["loc"]):
@@ -246,7 +246,7 @@ def _of_tag(
 
 
 def _nested_entries(registry: Registry, location: KeyPath) -> list[str]:
-    """Returns the algorithms, by name, that an entry inside another may be, at `(…, algorithm, key)`; else none."""
+    """The algorithms, by name, that an entry inside another may be, at `(…, algorithm, key)`; else none."""
     algorithm, key = (registry.get(str(location[-2])), location[-1]) if len(location) > 1 else (None, "")
     field = algorithm.model_fields.get(str(key)) if algorithm else None
     return [
@@ -277,7 +277,7 @@ class ConfigPath:
 
     @classmethod
     def of(cls, text: str) -> "ConfigPath":
-        """Parses a path. Raises ValueError for a text that is no path."""
+        """The path of a text. Raises ValueError for a text that is none."""
         parsed = _PATH.fullmatch(text)
         if parsed is None:
             raise ValueError(f'"{text}" is no path; write ALGORITHM.KEY or config.KEY')
@@ -299,8 +299,8 @@ def places(
 
 
 def with_values(config: ExperimentConfig, values: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """Returns (the plain data of a config with these values at their paths, the paths that meant something in it).
-    The other parts of a budget share the rest in the same proportions as before. Entries keep their names."""
+    """(the plain data of a config with these values at their paths, the paths that meant something in it). The other
+    parts of a budget share the rest in the same proportions as before, and entries keep their names."""
     data, met = config.resolved(), set[str]()
     for text, value in values.items():
         path = ConfigPath.of(text)

@@ -245,7 +245,7 @@ class ExperimentConfig(StrictModel):
 
     @classmethod
     def knowing(cls, plugins: Sequence[type[Algorithm]]) -> type["ExperimentConfig"]:
-        """Returns the model of a config whose entries may name these plugins, too."""
+        """The model of a config whose entries may name these plugins, too."""
         if not plugins:
             return cls
         known = {
@@ -266,7 +266,7 @@ class ExperimentConfig(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _write_out(cls, data: Any) -> Any:
-        """Expands the entries of a config, with what they inherit."""
+        """A config with its entries written out, with what they inherit."""
         if not isinstance(data, dict):
             return data
         data = {"split" if key == "test" else key: value for key, value in data.items()}  # as in a manifest
@@ -294,7 +294,7 @@ class ExperimentConfig(StrictModel):
         return dict(self._added)
 
     def with_added(self, added: Mapping[str, Sequence[float]]) -> Self:
-        """Returns the config with these ε added to the grids of its entries, by their names."""
+        """The config with these ε added to the grids of its entries, by their names."""
         more = self.model_copy()
         more._added = {
             name: tuple(sorted({*self._added.get(name, ()), *added.get(name, ())}))
@@ -326,7 +326,7 @@ class ExperimentConfig(StrictModel):
 
     @property
     def left_to_defaults(self) -> list[str]:
-        """Says which neighbours and mode methods have by default, where the config states none."""
+        """Which neighbours and mode methods have by default, where the config states none."""
         left = dict[str, str]()
         for entry in self.algorithms:
             unset = [key for key in LISTED if key not in entry.model_fields_set]
@@ -343,7 +343,7 @@ class ExperimentConfig(StrictModel):
 
     @property
     def limits(self) -> tuple[float, ...]:
-        """The limits of the distribution of errors, ascending. Empty if it was not asked for."""
+        """The limits of the distribution of errors, ascending; empty if it was not asked for."""
         return tuple(self.error_cdf or ())
 
     @property
@@ -358,7 +358,7 @@ class ExperimentConfig(StrictModel):
         return (*self.baselines, *self.algorithms)
 
     def grid(self, entry: Algorithm) -> tuple[float, ...]:
-        """Returns the ε that an entry is fitted for, ascending: the config's, or those that its θ stand for under the
+        """The ε that an entry is fitted for, ascending: the config's, or those that its θ stand for under the
         entry's own noise, and the `added` ones; for a baseline, only ∞."""
         if not isinstance(entry, PrivateAlgorithm):
             return (math.inf,)
@@ -366,7 +366,7 @@ class ExperimentConfig(StrictModel):
         return tuple(sorted((*(own or ()), *self._added.get(entry.name, ()))))
 
     def thetas_of(self, entry: Algorithm) -> tuple[float, ...] | None:
-        """Returns the θ of each ε of an entry's grid. None for a baseline, and for a grid of ε with the same θ."""
+        """The θ of each ε of an entry's grid. None for a baseline, and for a grid of ε with the same θ."""
         if not isinstance(entry, PrivateAlgorithm):
             return None
         if self.thetas is not None:
@@ -375,9 +375,9 @@ class ExperimentConfig(StrictModel):
         thetas = tuple(entry.theta_of(epsilon) for epsilon in grid)
         return None if thetas == grid else thetas
 
-    def has_twin(self, entry: Algorithm) -> bool:
-        """Returns whether an entry is also fitted without noise."""
-        return bool(self.twins) and isinstance(entry, PrivateAlgorithm) and not entry.why_no_twin
+    def has_noise_free_run(self, entry: Algorithm) -> bool:
+        """Whether an entry is also fitted without noise."""
+        return bool(self.twins) and isinstance(entry, PrivateAlgorithm) and not entry.why_no_noise_free_run
 
     def runs_of(self, entry: Algorithm) -> int:
         return self.runs if entry.stochastic else 1
@@ -403,8 +403,8 @@ def contradictions(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     yield from _of_grid(config)
     yield from _of_cuts(config)
     for index, private in enumerate(config.algorithms if config.twins is True else ()):
-        if private.why_no_twin:
-            yield ("algorithms", index), private.why_no_twin
+        if private.why_no_noise_free_run:
+            yield ("algorithms", index), private.why_no_noise_free_run
     columns = config.dataset.columns.by_role if isinstance(config.dataset, CsvSpec) else {}
     for key, index, entry in _entries(config):
         if entry.needs_epsilons and "epsilon" not in columns:
@@ -487,7 +487,7 @@ def _of_cuts(config: ExperimentConfig) -> Iterator[tuple[KeyPath, str]]:
     if config.refine:
         yield ("refine",), "ε are not added while the ratings grow; remove `refine` or `growth`"
     if not config.twins:
-        yield ("growth",), "growth measures the loss against the twin without noise; set `twins: true`"
+        yield ("growth",), "growth measures the loss against the noise-free run; set `twins: true`"
     if by not in ("folds", "recent"):
         yield ("growth",), f"{what} does not grow with the ratings; {folds}"
     if config.growth.order == "timestamp" and not config.dataset.has_timestamps:

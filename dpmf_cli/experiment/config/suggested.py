@@ -1,4 +1,4 @@
-"""Suggests a config for a file of ratings: every provable method for one kind of privacy."""
+"""A suggested config for a file of ratings: every provable method for one kind of privacy."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ MOST_SECONDS, MOST_BYTES = 60.0, 2e9
 def among(
     entries: Iterable[tuple[str, PrivateAlgorithm]], keys: str | None
 ) -> Iterable[tuple[str, PrivateAlgorithm]]:
-    """Returns the entries of these keys, which commas separate; all if it is None. Raises `DpmfError` for another."""
+    """The entries of these keys, which commas separate; all if it is None. Raises `DpmfError` for another."""
     known = dict(entries)
     asked = known if keys is None else dict.fromkeys(map(str.strip, keys.split(",")))
     for key in asked:
@@ -51,7 +51,7 @@ class Candidates:
 def fitting(
     entries: Iterable[tuple[Any, PrivateAlgorithm]], ratings: Ratings, epsilon: float, what: str
 ) -> Candidates:
-    """Takes the entries that this machine has the time and memory to fit on these ratings, at least one.
+    """The entries that this machine has the time and memory to fit on these ratings, at least one.
 
     entries   pairs: an entry as a config writes it, and the algorithm that it stands for
 
@@ -80,7 +80,7 @@ PROTECTS = {"value": "bounded", "presence": "unbounded", "user": "user", "local"
 
 
 def asked_for(protects: str, epsilon: float) -> Neighbours:
-    """Returns the neighbours that a value of --protects stands for.
+    """The neighbours that a value of --protects stands for.
 
     Raises `DpmfError` for an unknown value, and for an ε outside of 0.001 to 10000.
     """
@@ -92,13 +92,13 @@ def asked_for(protects: str, epsilon: float) -> Neighbours:
 
 
 def grid_with(epsilon: float) -> tuple[float, ...]:
-    """Returns (E,) the ε of a suggested config, ascending, with at least one below and one above `epsilon`."""
+    """(E,) the ε of a suggested config, ascending, with at least one below and one above `epsilon`."""
     wanted = {*GRID, epsilon} | ({epsilon / 3} if epsilon <= GRID[0] else set())
     return tuple(sorted(wanted | ({3 * epsilon} if epsilon >= GRID[-1] else set())))
 
 
 def name_of(stem: str) -> str:
-    """Returns a name for a data set and its results, from a file's name. No data set of the catalog has that name."""
+    """A name for a data set and its results, from a file's name, which no data set of the catalog has."""
     return f"own-{re.sub(r'[^A-Za-z0-9._-]+', '-', stem).strip('-._') or 'ratings'}"[:60]
 
 
@@ -118,7 +118,7 @@ def config_text(
     note: str = "",
     why: str = "Every method whose ε can be proved.",
 ) -> str:
-    """Returns the text of a config file, with comments on what a reader may want to change.
+    """The text of a config file, with comments on what a reader may want to change.
 
     keys   all keys but the grid and the methods: the data set, folds, runs and others
     note   lines of comment at the top
@@ -141,8 +141,8 @@ def config_text(
 def provable(neighbours: Neighbours) -> Iterator[tuple[str, PrivateAlgorithm]]:
     """Yields, with their keys, the methods of the registry whose every ε is provable for these neighbours.
 
-    They are those with a corrected mode, with their defaults. A method that needs a parameter without a default, or a
-    column of the data set, is left out.
+    They are those with a corrected mode, with their defaults, except methods that need a parameter without a default,
+    or a column of the data set.
     """
     for key, family in PRIVATE.items():
         if (neighbours, Mode.CORRECTED) not in family.variants:

@@ -19,7 +19,7 @@ from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.folders import Collected, Ledger
 from dpmf_cli.experiment.results.manifest import Ran, what_ran
 from dpmf_cli.experiment.results.store import Store
-from dpmf_cli.experiment.results.task import PER_EPSILON, TWIN_GRID, TaskResult, tasks_of
+from dpmf_cli.experiment.results.task import NOISE_FREE_GRID, PER_EPSILON, TaskResult, tasks_of
 
 
 def collect(ran: Ran, store: Store) -> Collected:
@@ -96,20 +96,23 @@ def _measured(ran: Ran, store: Store, entry: Algorithm, share: float) -> tuple[M
         return cubes | ({ERROR_CDF: distribution} if config.limits else {})
 
     shape = config.folds_run, config.runs_of(entry), len(grid)
-    with_twin = config.has_twin(entry)
-    cubes, twin = unknown(*shape), unknown(config.folds_run, 1, 1)
+    with_noise_free = config.has_noise_free_run(entry)
+    cubes, noise_free = unknown(*shape), unknown(config.folds_run, 1, 1)
     missing, last = 0, {}
     for task, known in store.read_each(tasks_of(config, entry, ran.data, portions=(share,))):
         missing += any(epsilon not in known for epsilon in task.epsilons)
-        is_twin = with_twin and task.epsilons == TWIN_GRID
+        is_noise_free = with_noise_free and task.epsilons == NOISE_FREE_GRID
         for epsilon in (each for each in task.epsilons if each in known):
-            result, place = known[epsilon], (task.cut.fold, task.run, 0 if is_twin else grid.index(epsilon))
+            result, place = (
+                known[epsilon],
+                (task.cut.fold, task.run, 0 if is_noise_free else grid.index(epsilon)),
+            )
             for key, value in _values(config, result, result.epsilons.index(epsilon)):
-                if not is_twin and key not in cubes:
+                if not is_noise_free and key not in cubes:
                     cubes[key] = np.full(shape, np.nan)
-                if key in (of := twin if is_twin else cubes):
+                if key in (of := noise_free if is_noise_free else cubes):
                     of[key][place] = value
-            if not is_twin:
+            if not is_noise_free:
                 last[epsilon] = result
     thetas = config.thetas_of(entry)
     nothing = np.full(len(grid), np.inf)  # a baseline hides nothing, whether or not it keeps a ledger
@@ -125,7 +128,7 @@ def _measured(ran: Ran, store: Store, entry: Algorithm, share: float) -> tuple[M
         joint=entry.joint,
         swept=None if entry.swept is None else (entry.swept, float(entry.swept_value)),
         thetas=None if thetas is None else np.array(thetas),
-        twin=twin if with_twin else None,
+        noise_free=noise_free if with_noise_free else None,
         limits=config.limits,
         others=cubes,
         metric=config.metrics[1] if entry.scores_only else RMSE,
@@ -198,7 +201,7 @@ class Compared:
 
 
 def compare_folders(folder_a: Path, folder_b: Path) -> Compared:
-    """Compares two results folders. Raises DpmfError where none of their errors can be compared."""
+    """The comparison of two results folders. Raises DpmfError where none of their errors can be compared."""
     if folder_a.resolve() == folder_b.resolve():
         why = "a config that is changed and run again replaces its tables"
         raise DpmfError(f"both are {folder_a}/; {why}: give the new config a `name` of its own and run both")
@@ -254,7 +257,7 @@ def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Set
 
 
 def _different(path: str, a: Any, b: Any) -> Iterator[Setting]:
-    """The leaves in which two pieces of plain data differ. A list counts as one leaf."""
+    """The leaves, one of which is also a list, in which two pieces of plain data differ."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys((*a, *b)):
             yield from _different(f"{path}.{key}" if path else key, a.get(key), b.get(key))

@@ -41,7 +41,7 @@ class Collected:
 
     @property
     def shown(self) -> Experiment:
-        """The experiment, showing the metric that its config selects. `experiment` itself shows RMSE."""
+        """The experiment, showing the metric that its config selects; `experiment` itself shows RMSE."""
         return self.experiment.showing(self.metric)
 
 
@@ -105,7 +105,7 @@ def results_folders(path: Path, results: Path) -> list[Path]:
     whole = results / name
     reductions = sorted(each.parent for each in results.glob(f"{name}{MARK}*/{MANIFEST}"))
     if (whole / MANIFEST).exists() or not reductions:
-        # Whoever reads the folder says what is wrong with it.
+        # What is wrong with the folder is said where it is read.
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
             if json.loads(read_file(whole / MANIFEST))["config_sha256"] != digest:
                 fix = f"`dpmf run {path}` brings the results up to date"

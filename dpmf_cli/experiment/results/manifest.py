@@ -4,7 +4,7 @@ Its `files` are the tables, figures and pages of the folder, with their hashes.
 
     "files": {"curves.csv": "<SHA-256>", "curves.png": null}
 
-A name without a hash stands for a file that a command is about to write. So however the command ends, each file
+A name without a hash stands for a file that a command is about to write, so that however the command ends, each file
 either has its hash or is known to need the same command again.
 """
 
@@ -86,7 +86,7 @@ def has_tables(folder: Path) -> bool:
 
 
 def has_ended(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest is from a run that has ended. Older manifests have no `files`, and count as ended."""
+    """Whether a manifest is from a run that has ended, as older manifests, without `files`, do."""
     return manifest.get("files") != {}
 
 
@@ -131,7 +131,6 @@ def versions() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def cpu() -> str:
-    """The processor's name."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -265,7 +264,7 @@ def manifest_of_run(
 
 
 Maker = Callable[[], bytes]
-"""Returns the content of a file. Called only when it is the file's turn, because figures take time."""
+"""The content of a file, called only when it is the file's turn, because figures take time."""
 
 
 @contextlib.contextmanager

@@ -2,10 +2,10 @@
 
     results/tasks/<dataset>/<algorithm>-<hash of settings>/fold03-run1-<hash of its ε grid>.json
 
-Its name covers everything that its content depends on. So a file is never changed, two runs at the same time write
-the same bytes, and a refined grid adds files beside the old ones. For a secret seed the name covers the word `secret`
-and the experiment's name instead of the seed: a run continues with the results of that experiment, and of two runs at
-the same time, only one computes each fit.
+Because its name covers everything that its content depends on, a file is never changed, two runs at the same time
+write the same bytes, and a refined grid adds files beside the old ones. For a secret seed the name covers the word
+`secret` and the experiment's name instead of the seed: a run continues with the results of that experiment, and of
+two runs at the same time, only one computes each fit.
 
 A file ends in a checksum. It is accepted only if its bytes are exactly those that would be written for its content.
 """
@@ -50,7 +50,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def errors_named(path: Path) -> Iterator[None]:
-    """Turns an OSError into a DpmfError that says what cannot be written, and the fix."""
+    """A context in which an OSError becomes a DpmfError that says what cannot be written, and the fix."""
     try:
         yield
     except OSError as error:
@@ -84,7 +84,7 @@ def _finite(value: Any) -> Any:
 
 
 class DamagedError(Exception):
-    """A task's file is not what dpmf writes there. The text says why."""
+    """Why a task's file is not what dpmf writes there."""
 
 
 def sealed(body: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +126,6 @@ class Store:
             raise DpmfError(f"{folder}: leads out of {self.root}/, to {place}; {fix}")
 
     def read_each(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, dict[float, TaskResult]]]:
-        """Each task with its known results."""
         try:
             for task, paths in self.paths_of_each(tasks):
                 known: dict[float, TaskResult] = {}
@@ -201,7 +200,6 @@ class Store:
 
 
 def content(task: Task, result: TaskResult) -> bytes:
-    """The content of a task's file."""
     always = ("rmse", "ledger")
     measured = {key: value for key, value in vars(result).items() if value or key in always}
     others = measured.pop("others", {})

@@ -1,4 +1,4 @@
-"""Tasks: one algorithm on one fold and run of one data set, for a grid of ε. The unit of work and of resuming."""
+"""Tasks, the unit of work and of resuming: one algorithm on one fold and run of one data set, for a grid of ε."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.privacy.neighbours import Neighbours
 
-TWIN_GRID = (math.inf,)
+NOISE_FREE_GRID = (math.inf,)
 """The grid of a fit without noise."""
 
 
@@ -99,7 +99,7 @@ class Task:
         return self.settings_hash, self.cut.fold, self.run, self.epsilons
 
     def streams(self) -> Streams:
-        """The random generators of one fit. If the seed is secret, each call returns new ones."""
+        """The random generators of one fit; if the seed is secret, each call returns new ones."""
         seed = drawn_seed(self.seed)
         return Streams(seed, self.data.stream, self.algorithm.algorithm, self.cut.fold, self.run)
 
@@ -189,7 +189,8 @@ class Outcome:
 def tasks_of(
     config: ExperimentConfig, entry: Algorithm, data: DataIdentity, portions: Sequence[float] | None = None
 ) -> Iterator[Task]:
-    """Every task of one algorithm of a config, on all or some of its portions. Twins have the grid `TWIN_GRID`."""
+    """Every task of one algorithm of a config, on all or some of its portions; noise-free runs have
+    `NOISE_FREE_GRID`."""
     pieces = list(entry.pieces(config.grid(entry)))
     order: Order = config.growth.order if config.growth else "timestamp"
     of = config.name if config.seed == SECRET else ""
@@ -200,5 +201,5 @@ def tasks_of(
             for piece, grid in pieces:
                 for run in range(config.runs_of(entry)):
                     yield Task(data, config.seed, cut, run, piece, grid, *asked)
-            for piece, grid in entry.pieces(TWIN_GRID) if config.has_twin(entry) else ():
+            for piece, grid in entry.pieces(NOISE_FREE_GRID) if config.has_noise_free_run(entry) else ():
                 yield Task(data, config.seed, cut, 0, piece, grid, *asked)

@@ -1,7 +1,7 @@
-"""Executes tasks in this process: cuts their ratings, fits those that share a fit as one batch, and measures them.
+"""Tasks executed in this process: their ratings cut, those that share a fit fitted as one batch, and measured.
 
-A grid of ε is fitted in parts if memory is short. A model does not depend on the other ε of the grid, and its noise
-stream has its own name. So fitting in parts gives the same bits.
+A grid of ε is fitted in parts if memory is short. Because a model does not depend on the other ε of the grid, and its
+noise stream has its own name, fitting in parts gives the same bits.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def room() -> float:
 def parts(
     algorithm: Algorithm, shape: Shape, grid: int, within: float, *, apart: bool = False
 ) -> list[slice]:
-    """Cuts a grid into parts that each fit `within` bytes, but have at least one group of lanes; or into its ε."""
+    """The parts of a grid that each fit `within` bytes, but have at least one group of lanes; or its single ε."""
     if apart:
         return [slice(at, at + 1) for at in range(grid)]
     size = grid
@@ -81,7 +81,7 @@ def cost_in_parts(
 
 
 def joined(results: Sequence[TaskResult]) -> TaskResult:
-    """Joins the results for the parts of a grid, in order, into the result for the grid."""
+    """The result for a grid, from those for its parts, in order."""
 
     def strung(parts: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
         return tuple(chain.from_iterable(parts))
@@ -103,7 +103,7 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
 
 
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
-    """Fits the algorithms of a batch of tasks (see `together`) on training ratings; measures each on test ratings.
+    """The results of a batch of tasks (see `together`), fitted on training ratings and measured on test ratings.
 
     A task's result does not depend on the other tasks of the batch, nor on whether its grid is fitted in parts.
     Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
@@ -149,7 +149,7 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
 def _measure(
     task: Task, model: Model, ledger: Ledger, train: Ratings, test: Ratings, rated: Ratings, unit: float
 ) -> TaskResult:
-    """Measures what a task asks for: the predictions' errors, (E, 2) ranking metrics, (E, X) their distribution.
+    """What a task asks to be measured: the predictions' errors, (E, 2) ranking metrics, (E, X) their distribution.
 
     rated   the test ratings in rating units
     unit    the size of the unit of `train` and `test`, in rating units
@@ -192,8 +192,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def together(tasks: Iterable[Task]) -> list[Batch]:
-    """Groups tasks into batches, ordered by their first task: those whose algorithms share a fit, up to the lanes of
-    one pass; others alone."""
+    """Batches of tasks, ordered by their first task: those whose algorithms share a fit, up to the lanes of one pass;
+    others alone."""
     batches: list[list[Task]] = []
     last: dict[tuple[Any, ...], list[Task]] = {}
     for task in tasks:
@@ -209,7 +209,8 @@ def together(tasks: Iterable[Task]) -> list[Batch]:
 
 
 def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
-    """Fits and measures a batch in the current process. Raises DpmfError for what a user has to mend first."""
+    """The outcomes of a batch, fitted and measured in the current process. Raises DpmfError for what a user has to
+    mend first."""
     begin = time.thread_time()
     results: Sequence[TaskResult | None] = [None] * len(tasks)
     failure = None
@@ -247,8 +248,8 @@ def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:
 def _threads(modules: int) -> ThreadpoolController:
     """The controller of the threads of the loaded libraries.
 
-    Looking for libraries takes as long as a small fit. More of them can only be loaded if there are more `modules`,
-    so the number of modules is the key of the cache.
+    Because looking for libraries takes as long as a small fit, and more can only be loaded if there are more
+    `modules`, the number of modules is the key of the cache.
     """
     return ThreadpoolController()
 

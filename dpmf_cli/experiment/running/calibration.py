@@ -1,7 +1,7 @@
 """How fast a machine is: the few numbers that the cost of a fit depends on, measured and kept in the cache folder.
 
-Every figure is the smallest of several short measurements of CPU time. Other work on the machine can only make a
-measurement longer.
+Every figure is the smallest of several short measurements of CPU time, which other work on the machine can only make
+longer.
 """
 
 import hashlib
@@ -86,7 +86,7 @@ with open("/proc/self/statm") as file:
 
 
 def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]) -> Machine:
-    """This machine's speed. Measures it, and tells `say`, if no measurement by this version is kept.
+    """This machine's speed, measured, and `say` told, if no measurement by this version is kept.
 
     program   the module that a process of a run imports first
     """
@@ -119,7 +119,7 @@ def known(cache: Path, cores: int) -> Machine | None:
 
 
 def measure(program: str) -> Machine:
-    """Measures this machine with the kernel of SGD, a draw of NumPy, and the import of a program."""
+    """This machine's speed by the kernel of SGD, a draw of NumPy, and the import of a program."""
     near = _visit(_NEAR_ROWS)
     rng = np.random.default_rng(0)
     draw = _best(lambda: rng.standard_exponential(_VISITS, dtype=np.float32)) / _VISITS
@@ -154,7 +154,7 @@ def _visit(rows: int) -> float:
 
 
 def _best(call: Callable[[], object]) -> float:
-    """CPU seconds of the shortest of several calls. A first call does not count, because it may compile a kernel."""
+    """CPU seconds of the shortest of several calls, except the first, which may compile a kernel."""
     call()
     times = []
     for _ in range(_REPETITIONS):

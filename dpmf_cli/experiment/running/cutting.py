@@ -1,4 +1,4 @@
-"""Cuts the ratings of a data set into portions, and into training and test ratings."""
+"""Cuts of the ratings of a data set into portions, and into training and test ratings."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,9 @@ def cut_ratings(
 def folds_of(ratings: Ratings, cut: Cut, *, dataset: str, seed: Seed) -> NDArray[np.int16]:
     """(n_ratings,) the fold of each rating, independent of which fold the cut holds out.
 
-    Folds are public, also under a secret seed. Then each fit draws a seed of its own, but all fits need the same
-    folds, so the folds are drawn from the word `secret` instead. No proof needs hidden folds, because ε is spent on
-    the training ratings as they are.
+    Folds are public, also under a secret seed, where each fit draws a seed of its own, but all fits need the same
+    folds, which are drawn from the word `secret` instead. No proof needs hidden folds, because ε is spent on the
+    training ratings as they are.
 
     A rating outside the cut's portion has fold −1. A rating that is never held out has fold `cut.folds`. Raises
     `DpmfError` if the cut needs an order of time and there is none.

@@ -59,7 +59,7 @@ MADE_SECONDS, MADE_BYTES, MAKING_BYTES = 4.5e-7, 12.5, 3.7e8
 
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:
-    """Orders tasks so that those of one cut of one data set follow each other and share its split."""
+    """The tasks, ordered so that those of one cut of one data set follow each other and share its split."""
     return sorted(tasks, key=lambda task: (*place_of_cut(task), task.run))
 
 
@@ -223,7 +223,7 @@ def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:
     """The plan of a config, from what is known about its data without reading them. If they were never read, no
-    result can exist yet, because its name depends on the data: all tasks are left."""
+    result can exist yet, because its name depends on the data, and all tasks are left."""
     spec, store = config.dataset, Store(folders.results)
     size = sizes(spec, folders)
     try:
@@ -269,9 +269,9 @@ def make_plan(
 
 
 def run_plan(title: str, plan: Plan, store: Store, cache: Path, processes: int) -> list[Outcome]:
-    """Executes the tasks that are left, stores their results, and returns their outcomes without the results.
+    """The outcomes, without results, of the tasks that are left, which are executed, and their results stored.
 
-    If a task raises, that is recorded and the other tasks go on. Tasks that another run finishes in the meantime are
+    If a task raises, that is recorded and the other tasks go on; tasks that another run finishes in the meantime are
     not computed. Raises DpmfError where results cannot be kept; finished tasks stay finished.
     """
     ended: list[Outcome] = []
@@ -302,10 +302,10 @@ def run_plan(title: str, plan: Plan, store: Store, cache: Path, processes: int) 
 def run_rounds(
     ran: Ran, dataset: Dataset, store: Store, cache: Path, processes: int, machine: Machine
 ) -> tuple[Ran, Collected, list[Outcome]]:
-    """Returns what was run, with the added ε; the collected results; and the outcome of each task without its result.
+    """What was run, with the added ε; the collected results; and the outcome of each task without its result.
 
-    The ε that a round adds depend only on the results of earlier rounds. So a run that continues after an interrupt,
-    or in other processes, adds the same ε. Raises DpmfError as `run_plan` does.
+    Because the ε that a round adds depend only on the results of earlier rounds, a run that continues after an
+    interrupt, or in other processes, adds the same ε. Raises DpmfError as `run_plan` does.
     """
     name, outcomes = ran.config.name, list[Outcome]()
     for number in range(MOST_ROUNDS + 1):
@@ -357,7 +357,7 @@ def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing
 
 
 def run_whole(title: str, plan: Plan, folders: Folders, processes: int) -> list[Outcome]:
-    """Runs a plan with a progress bar of that title, stores the results, and returns the outcome of each task."""
+    """The outcome of each task of a plan, run with a progress bar of that title, and its results stored."""
     store = Store(folders.results, warn=say, set_aside=True)
     store.prepare()
     return run_plan(title, plan, store, folders.cache, processes)

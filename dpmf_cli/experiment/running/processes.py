@@ -1,11 +1,11 @@
-"""Executes a function for many items in several processes. Runs of the same results share their batches of tasks.
+"""A function executed for many items in several processes, and batches of tasks shared by runs of the same results.
 
-A run claims a task by a lock on one byte of `tasks/claims`, at a place that the task's name determines. The lock
-ends with the process that holds it, however the process ends. The file stays empty. Where a file system has no locks,
+A run claims a task by a lock on one byte of `tasks/claims`, at a place that the task's name determines. The lock ends
+with the process that holds it, however the process ends, and the file stays empty. Where a file system has no locks,
 each run computes all of its tasks, and all runs write the same bytes.
 
 Each worker process has a pipe to its parent, and nothing else. The pools of the standard library also share named
-semaphores, which stay in memory when a run is killed. They also give a worker more items than it is working on.
+semaphores, which stay in memory when a run is killed, and give a worker more items than it is working on.
 """
 
 import fcntl

@@ -1,6 +1,6 @@
-"""Verifies results without changing them: task files, manifests, the files with hashes, and the data behind them.
+"""Results verified without changing them: task files, manifests, the files with hashes, and the data behind them.
 
-`recompute` also computes finished tasks anew, and compares the bytes with the stored ones.
+`recompute` also computes finished tasks anew, and compares the bytes.
 """
 
 import json
@@ -94,7 +94,6 @@ def verify_experiment(found: Verified, folder: Path, folders: Folders, base: Pat
 
 
 def _paths_of_each(results: Path, ran: Ran) -> Iterator[tuple[Task, list[Path]]]:
-    """Each task of what was run, with its existing files."""
     for entry in ran.config.entries:
         yield from Store(results).paths_of_each(tasks_of(ran.config, entry, ran.data))
 
@@ -186,7 +185,8 @@ def _add_files(files: Soundness, folder: Path, manifest: dict[str, Any], again: 
 
 
 def recompute(verified: Verified, number: int, seed: int) -> Soundness:
-    """Computes `number` of the sound task files, drawn by `seed`, anew and compares the bytes. Stores nothing."""
+    """Whether `number` of the sound task files, drawn by `seed` and computed anew, have the same bytes. Stores
+    nothing."""
     finished = {
         path: (path, replace(task, epsilons=verified.grids[path]), experiment)  # the grid in the file
         for experiment in verified.experiments
@@ -198,7 +198,7 @@ def recompute(verified: Verified, number: int, seed: int) -> Soundness:
     known = [finished[path] for path in sorted(finished) if finished[path][1].seed != SECRET]
     if len(known) < len(finished):
         found.notes.append(
-            f"{len(finished) - len(known)} tasks have a secret seed, which nobody knows: they cannot be computed anew"
+            f"{len(finished) - len(known)} tasks have a secret seed, which was not kept: they cannot be computed anew"
         )
     ratings = lru_cache(maxsize=2)(_ratings)
     for path, task, experiment in random.Random(seed).sample(known, min(number, len(known))):

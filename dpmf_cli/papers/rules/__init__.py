@@ -66,21 +66,21 @@ def rules_of(key: str) -> Rules:
 
 
 def digest_of(key: str, space: Space) -> str:
-    """Returns the digest of a paper's rules, of what it prints, and of what the choices of its space set."""
+    """The digest of a paper's rules, of what it prints, and of what the choices of its space set."""
     sets = [(choice.name, [(value.name, value.set) for value in choice.values]) for choice in space.open]
     judges = [sets, rules_of(key).model_dump(mode="json"), load(key)]
     return sha256(json.dumps(judges, sort_keys=True, default=str).encode())[:16]
 
 
 def scope(key: str, evidence: Evidence) -> Scope:
-    """Returns what the rules of a paper may name: its printed figures, its tolerances, and its definitions."""
+    """What the rules of a paper may name: its printed figures, its tolerances, and its definitions."""
     printed = load(key)
     names = {"printed": printed, "tolerances": printed.get("tolerances", {})}
     return Scope(evidence, names).named(rules_of(key).definitions)
 
 
 def margins(key: str, claim: str, evidence: Evidence) -> dict[tuple[str, str], Margin]:
-    """Returns the margins of a claim's atoms on the evidence's data set, by (text, reading).
+    """The margins of a claim's atoms on the evidence's data set, by (text, reading).
 
     Atoms whose results are missing are left out. The reading is "" if a sentence can be read in one way only.
     """

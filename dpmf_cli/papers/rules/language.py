@@ -98,7 +98,7 @@ class Atom(StrictModel):
     note: str = ""
 
     def margin(self, outer: "Scope") -> Margin | None:
-        """Returns the margin; None if there is no such atom here. Raises MissingEvidence if a result is missing."""
+        """The margin; None if there is no such atom here. Raises MissingEvidence if a result is missing."""
         scope = outer.named(self.let)
         if self.if_ and not scope.value(self.if_):
             return None
@@ -133,10 +133,8 @@ class Atom(StrictModel):
 
 
 def _over(margins: Values, over: str) -> tuple[float, int]:
-    """Returns the margin of all elements together, and the element that decides it.
-
-    It is NaN if an element whose sign is open could turn it.
-    """
+    """The margin of all elements together, NaN if one whose sign is open could turn it, and the element that decides
+    it."""
     sign = -1.0 if over == "some" else 1.0
     signed = sign * margins
     decides = int(np.argmin(np.where(np.isnan(signed), np.inf, signed)))
@@ -206,19 +204,19 @@ class Scope:
         return replace(self, names={**self.names, **values})
 
     def named(self, definitions: Mapping[str, Any]) -> "Scope":
-        """Adds the names of a file: a text is an expression, anything else is a value."""
+        """The scope with the names of a file too: a text is an expression, anything else is a value."""
         return self.with_values(
             {key: parsed(each) if isinstance(each, str) else each for key, each in definitions.items()}
         )
 
     def turns(self, loops: Mapping[str, Any]) -> Iterator["Scope"]:
-        """Yields the scope of each turn of some loops. A text among the values is an expression for them all."""
+        """Yields the scope of each turn of some loops; a text among the values is an expression for them all."""
         values = [self.value(each) if isinstance(each, str) else each for each in loops.values()]
         for turn in itertools.product(*values):
             yield self.with_values(dict(zip(loops, turn, strict=True)))
 
     def text(self, template: str) -> str:
-        """Returns a text with the values of the expressions in its braces."""
+        """A text with the values of the expressions in its braces."""
         said = ""
         for literal, expression, how, _ in Formatter().parse(template):
             said += literal + (format(self.value(expression), how or "") if expression else "")
@@ -228,7 +226,7 @@ class Scope:
         return self._of(parsed(expression))
 
     def array(self, tree: ast.expr) -> Values:
-        """Returns numbers, lists of numbers, or the values of a dictionary as an array."""
+        """Numbers, lists of numbers, or the values of a dictionary as an array."""
         found = self._of(tree)
         return np.asarray(list(found.values()) if isinstance(found, Mapping) else found, float)
 
@@ -292,6 +290,6 @@ class Scope:
 
 
 def _array(values: list[Any]) -> Any:
-    """Returns numbers, or arrays of one shape, as one array. Anything else stays a list."""
+    """Numbers, or arrays of one shape, as one array; anything else stays a list."""
     numeric = all(isinstance(each, (float, int, np.ndarray, np.generic)) for each in values)
     return np.array(values) if numeric and len({np.shape(each) for each in values}) == 1 else values

@@ -26,29 +26,29 @@ EXTREMES = (2.0**-53, 1 - 2.0**-53)
 
 
 def names_item() -> int:
-    """Returns how many items a message of BLP-MoG-MF names: 0 if it hides which item was rated."""
+    """How many items a message of BLP-MoG-MF names: 0 if it hides which item was rated."""
     return int(neera.MixtureFactorization(algorithm="blp_mog_mf").neighbours not in HIDE_IDS)
 
 
 def slope(epsilons: Values) -> Values:
-    """Returns by how much the mean of a message moves with the rating, from end to end of the scale."""
+    """By how much the mean of a message moves with the rating, from end to end of the scale."""
     return BoundedLaplace().slope(epsilons)
 
 
 def ends(epsilons: Values) -> Values:
-    """Returns the least and the largest message for each of some ratings."""
+    """The least and the largest message for each of some ratings."""
     of = [BoundedLaplace().decoded(SHOWN, np.full((len(SHOWN), 1), each), epsilons) for each in EXTREMES]
     return np.array(of).ravel()
 
 
 def bias(epsilons: Values) -> float:
-    """Returns how far the mean of a message is from its rating, at most."""
+    """How far the mean of a message is from its rating, at most."""
     return float(np.abs(BoundedLaplace().expected(SHOWN, epsilons) - SHOWN[:, None]).max())
 
 
 @cache
 def traffic(n_items: int) -> dict[str, dict[str, Any]]:
-    """Returns by method what it sends for three ratings of the first of `n_items` items.
+    """By method what it sends for three ratings of the first of `n_items` items.
 
     One is of the first user, two are of the second. PG-MF spends its ε per user, and each user sends one report for
     the mean before any gradient.

@@ -23,7 +23,7 @@ Values = NDArray[np.float64]
 
 
 def config(evidence: Evidence, *patterns: str) -> str:
-    """Returns the name of a config for the data set; of several, the first that was run."""
+    """The name of a config for the data set; of several, the first that was run."""
     *others, last = map(evidence.named, patterns)
     if others:
         evidence.experiment(run := next(filter(evidence.was_run, others), last))
@@ -32,7 +32,7 @@ def config(evidence: Evidence, *patterns: str) -> str:
 
 
 def theta(evidence: Evidence, name: str, label: str, baseline: str) -> float:
-    """Returns the θ at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
+    """The θ at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
     curve, epsilon = evidence.curve(name, label), evidence.crossing(name, label, baseline)
     if curve.thetas is None or not 0 < epsilon < np.inf:
         return epsilon
@@ -40,7 +40,7 @@ def theta(evidence: Evidence, name: str, label: str, baseline: str) -> float:
 
 
 def rmse_at(evidence: Evidence, name: str, label: str, epsilon: float) -> float:
-    """Returns the RMSE of a curve at an ε within its grid, interpolated over log ε."""
+    """The RMSE of a curve at an ε within its grid, interpolated over log ε."""
     curve = evidence.curve(name, label)
     return float(np.interp(np.log(epsilon), np.log(curve.epsilons), curve.mean()))
 
@@ -48,7 +48,7 @@ def rmse_at(evidence: Evidence, name: str, label: str, epsilon: float) -> float:
 def rmse_where(
     evidence: Evidence, name: str, label: str, other_name: str, other: str, baseline: str
 ) -> float:
-    """Returns the RMSE of a curve at the ε at which another curve crosses a baseline.
+    """The RMSE of a curve at the ε at which another curve crosses a baseline.
 
     Where the other never crosses it, or does so below its grid, the last or the first ε is a bound. The RMSE is NaN
     if that bound does not decide which curve is first.
@@ -65,19 +65,19 @@ def rmse_where(
 
 
 def loss(evidence: Evidence, name: str, label: str) -> Values:
-    """(E,) the RMSE less that of the twin without noise."""
+    """(E,) the RMSE less that of the noise-free run."""
     return _loss(evidence.curve(name, label), name)
 
 
 def _loss(curve: Measured, name: str) -> Values:
-    twin = curve.without_noise()
-    if twin is None or not np.isfinite(lost := curve.mean() - twin.mean()).all():
+    noise_free = curve.without_noise()
+    if noise_free is None or not np.isfinite(lost := curve.mean() - noise_free.mean()).all():
         raise MissingEvidence(name)
     return lost
 
 
 def growing_loss(evidence: Evidence, name: str) -> list[tuple[str, Values]]:
-    """Returns the label of each curve, and (stages, E) its loss on growing portions of the ratings."""
+    """The label of each curve, and (stages, E) its loss on growing portions of the ratings."""
     experiment = evidence.experiment(name)
     if len(experiment.growth) < 2:
         raise MissingEvidence(name)
@@ -88,18 +88,18 @@ def growing_loss(evidence: Evidence, name: str) -> list[tuple[str, Values]]:
 
 
 def swept(evidence: Evidence, name: str, line: str) -> dict[float, float]:
-    """Returns the RMSE at the largest ε, by the value that is swept."""
+    """The RMSE at the largest ε, by the value that is swept."""
     return {value: float(point.mean()[-1]) for value, point in evidence.line(name, line)}
 
 
 def swept_at(evidence: Evidence, name: str, line: str, epsilon: float) -> dict[float, float]:
-    """Returns the RMSE at an ε of the grid, by the value that is swept."""
+    """The RMSE at an ε of the grid, by the value that is swept."""
     points = evidence.line(name, line)
     return {value: float(point.mean()[point.epsilons == epsilon][0]) for value, point in points}
 
 
 def swept_pairs(evidence: Evidence, name: str, method: str) -> dict[tuple[float, int], Values]:
-    """Returns the (E,) RMSE of a method by (λ, d), where each d has a line over λ."""
+    """The (E,) RMSE of a method by (λ, d), where each d has a line over λ."""
     return {
         (rate, d): point.mean()
         for d in (1, 3, 5, 10)
@@ -108,15 +108,13 @@ def swept_pairs(evidence: Evidence, name: str, method: str) -> dict[tuple[float,
 
 
 def percent(evidence: Evidence, name: str, label: str) -> Values:
-    """(X,) the percentage of errors that are at most each limit.
-
-    It is that at the last ε of the grid, where the ceiling of personalised privacy has no effect.
-    """
+    """(X,) the percentage of errors that are at most each limit, at the last ε of the grid, where the ceiling of
+    personalised privacy has no effect."""
     return _percent(evidence.curve(name, label))
 
 
 def swept_percent(evidence: Evidence, name: str, line: str) -> dict[float, Values]:
-    """Returns `percent`, by the value that is swept."""
+    """`percent`, by the value that is swept."""
     return {value: _percent(point) for value, point in evidence.line(name, line)}
 
 
@@ -126,23 +124,21 @@ def _percent(curve: Measured, at: int = -1) -> Values:
 
 
 def at_most_one(evidence: Evidence, name: str, label: str, at: int = -1) -> float:
-    """Returns the percentage of errors that are at most 1, at one place of the grid of ε."""
+    """The percentage of errors that are at most 1, at one place of the grid of ε."""
     curve = evidence.curve(name, label)
     return float(_percent(curve, at)[curve.limits.index(1.0)])
 
 
 def density(evidence: Evidence, name: str) -> float:
-    """Returns the fraction of all cells that are in a training set."""
+    """The fraction of all (user, item) pairs that are in a training set."""
     experiment, counts = evidence.experiment(name), entry(evidence.data).expected
     trained = 1 - 1 / experiment.partition if experiment.partition > 1 else 1.0
     return trained * counts.ratings / (counts.users * counts.items)
 
 
 def converged(evidence: Evidence, pattern: str) -> str:
-    """Returns the name of a config on the data set, if PMF without noise is better than the global average there.
-
-    Otherwise its fit diverged, and a paper would not have printed it.
-    """
+    """The name of a config on the data set, if PMF without noise is better than the global average there. Otherwise
+    its fit diverged, and a paper would not have printed it."""
     name = evidence.named(pattern)
     if not evidence.baseline(name, "pmf") < evidence.baseline(name, "ga"):
         raise MissingEvidence(f"{name}: PMF without noise diverged")
@@ -150,10 +146,7 @@ def converged(evidence: Evidence, pattern: str) -> str:
 
 
 def curves_of(evidence: Evidence, *choices: Sequence[str]) -> dict[str, Measured]:
-    """Returns by label the curves of Neera et al.'s methods, in the first config of each choice that was run.
-
-    All must be complete.
-    """
+    """By label the complete curves of Neera et al.'s methods, in the first config of each choice that was run."""
     found: dict[str, Measured] = {}
     for patterns in choices:
         with suppress(MissingEvidence):
@@ -165,20 +158,20 @@ def curves_of(evidence: Evidence, *choices: Sequence[str]) -> dict[str, Measured
 
 
 def epsilon_text(value: float) -> str:
-    """Returns a crossing of `Evidence.crossing` in words."""
+    """A crossing of `Evidence.crossing` in words."""
     if not value:
         return "below the grid"
     return significant(value) if np.isfinite(value) else "not reached"
 
 
 def apart(*values: Any) -> float:
-    """Returns the ratio of the largest to the smallest ε; NaN if one is off the grid."""
+    """The ratio of the largest to the smallest ε; NaN if one is off the grid."""
     every = np.ravel(values[0] if len(values) == 1 else values)
     return float(every.max() / every.min()) if every.min() > 0 and every.max() < math.inf else math.nan
 
 
 def regret_of_order(low: Mapping[float, float], high: Mapping[float, float]) -> float:
-    """Returns by how much RMSE two sweeps say that the best value of the first is below that of the second.
+    """By how much RMSE two sweeps say that the best value of the first is below that of the second.
 
     It is what one gives up, over both sweeps, by choosing values against this order, less what one gives up by
     choosing them in this order.
@@ -189,10 +182,8 @@ def regret_of_order(low: Mapping[float, float], high: Mapping[float, float]) -> 
 
 
 def off_straight(values: Values) -> float:
-    """Returns how far equally spaced points are, at most, from the line through the first and the last of them.
-
-    The distance is a fraction of the line's rise or fall. It is ∞ if a point is not finite, or if the ends are level.
-    """
+    """How far equally spaced points are, at most, from the line through the first and the last of them, as a fraction
+    of the line's rise or fall; ∞ if a point is not finite, or if the ends are level."""
     if not np.isfinite(values).all() or values[-1] == values[0]:
         return np.inf
     off = np.abs(values - np.linspace(values[0], values[-1], len(values))).max()
@@ -200,7 +191,7 @@ def off_straight(values: Values) -> float:
 
 
 def within(epsilons: Values, least: float, most: float = np.inf) -> NDArray[np.bool_]:
-    """Returns which ε are in an interval. A grid, whose points are rounded, without any decides nothing."""
+    """Which ε are in an interval. A grid, whose points are rounded, without any decides nothing."""
     kept: NDArray[np.bool_] = (epsilons >= least * (1 - 1e-6)) & (epsilons <= most * (1 + 1e-6))
     if not kept.any():
         raise MissingEvidence(f"ε from {least:g} on")
@@ -208,7 +199,7 @@ def within(epsilons: Values, least: float, most: float = np.inf) -> NDArray[np.b
 
 
 def at(epsilons: Values, values: Values, epsilon: float, nearness: float = 1e-5) -> float:
-    """Returns the value at an ε of the grid."""
+    """The value at an ε of the grid."""
     found = values[np.isclose(epsilons, epsilon, rtol=nearness)]
     if not len(found):
         raise MissingEvidence(f"ε = {epsilon:g}")
@@ -216,7 +207,7 @@ def at(epsilons: Values, values: Values, epsilon: float, nearness: float = 1e-5)
 
 
 def reduced(reduce: Callable[..., Any], values: Any, *others: Any) -> Any:
-    """Reduces the values of a dictionary, or an array along its first axis. Raises MissingEvidence for none."""
+    """The values of a dictionary, or an array along its first axis, reduced. Raises MissingEvidence for none."""
     every = [values, *others] if others else values
     if isinstance(values, Mapping):
         every = list(values.values())
@@ -226,7 +217,7 @@ def reduced(reduce: Callable[..., Any], values: Any, *others: Any) -> Any:
 
 
 def places(name: str) -> Callable[..., Any]:
-    """Returns a function that finds the key of a dictionary, or the place in an array, with the least or most."""
+    """A function that finds the key of a dictionary, or the place in an array, with the least or most."""
 
     def find(values: Any) -> Any:
         if isinstance(values, Mapping):

@@ -105,7 +105,7 @@ class Chart:
 
 
 def limits_around(series: Iterable[Line | Level]) -> tuple[float, float]:
-    """Returns the ends of a y axis that shows all lines and levels, bands included."""
+    """The ends of a y axis that shows all lines and levels, bands included."""
     parts = ((each.y,) if isinstance(each, Level) else (each.y, each.low, each.high) for each in series)
     shown = np.concatenate([np.ravel(part) for each in parts for part in each if part is not None])
     shown = shown[np.isfinite(shown)]
@@ -115,13 +115,13 @@ def limits_around(series: Iterable[Line | Level]) -> tuple[float, float]:
 
 
 def limits_of(metric: Metric, series: Iterable[Line | Level], *, whole: bool = False) -> tuple[float, float]:
-    """Returns the ends of a metric's y axis: a little below the best RMSE, and a little above the worst baseline (GA
+    """The ends of a metric's y axis: a little below the best RMSE, and a little above the worst baseline (GA
     in the papers). If more is better, metrics end at 0, no curve needs to be cut, and all are shown.
 
     At small ε a curve may be many times worse than that, and is cut so as not to squash the others. The best point of
-    every useful curve stays in sight. With `whole` all of every curve stays in sight, up to twice the worst baseline.
-    Without baselines the axis ends at the highest RMSE or at twice the lowest, whichever is less.
-    A level that is not grey belongs to a curve. At least one curve has a finite mean.
+    every useful curve stays in sight, and with `whole` all of it, up to twice the worst baseline. Without baselines
+    the axis ends at the highest RMSE or at twice the lowest, whichever is less. A level that is not grey belongs to a
+    curve. At least one curve has a finite mean.
     """
     curves, baselines = [], []
     for each in series:
@@ -150,7 +150,7 @@ def limits_of(metric: Metric, series: Iterable[Line | Level], *, whole: bool = F
 
 
 def epsilon_ticks(low: float, high: float) -> list[float]:
-    """Returns ticks 1, 2, 5 of every decade in [low, high]; over more than four decades, only powers of ten."""
+    """Ticks 1, 2, 5 of every decade in [low, high]; over more than four decades, only powers of ten."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high <= 1e4 * low else (1,)
     # Read from decimal text: 0.3 exactly, not 3 · 10⁻¹ with a rounding error that may leave the range.
@@ -159,7 +159,7 @@ def epsilon_ticks(low: float, high: float) -> list[float]:
 
 
 def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Returns positions in [low, high], at least `gap` apart, nearest to `targets` in least squares; in input order.
+    """Positions in [low, high], at least `gap` apart, nearest to `targets` in least squares; in input order.
 
     With positions sorted and y_i = x_i − i·gap, "at least `gap` apart" means that y never falls, so y is the
     isotonic regression of the targets (Barlow et al., Statistical Inference under Order Restrictions, 1972), clipped
@@ -187,17 +187,17 @@ def is_drawable(curve: Measured) -> bool:
     return is_complete(curve) and bool(np.isfinite(curve.mean()).any())
 
 
-def with_twins(found: Iterable[Measured]) -> list[Measured]:
-    """Returns the measurements, each followed by its twin without noise if that was measured."""
+def with_noise_free(found: Iterable[Measured]) -> list[Measured]:
+    """The measurements, each followed by its noise-free run if that was measured."""
     return [each for one in found for each in (one, one.without_noise()) if each is not None]
 
 
 def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
-    """Returns a part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
+    """A part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
 
-    An ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody learns.
-    Side by side on an axis such ε would look comparable, and they are not. So no figure has ε of two guarantees. An
-    experiment with one guarantee is its own only part, under None. Parts are in the order of tables.
+    Because an ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody
+    learns, such ε would look comparable side by side on an axis, but are not. So no figure has ε of two guarantees.
+    An experiment with one guarantee is its own only part, under None. Parts are in the order of tables.
     """
     found = {curve.guarantee.at_any_delta for curve in experiment.curves}
     if len(found) <= 1:
@@ -214,7 +214,7 @@ def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
 
 
 def legible(experiment: Experiment) -> Experiment:
-    """Returns the experiment with only the curves and baselines for which a figure has room.
+    """The experiment with only the curves and baselines for which a figure has room.
 
     These are the `MOST_LINES` best of each kind by the metric that is shown, in their order. The title says how many
     there are in all. All values of one entry's sweep are one line, and the lines over one swept parameter are one
@@ -244,23 +244,21 @@ def legible(experiment: Experiment) -> Experiment:
 
 
 def _line(measured: Measured) -> tuple[str, str, str]:
-    """Returns the swept parameter ("" without a sweep), the algorithm and the name of a line."""
+    """The swept parameter ("" without a sweep), the algorithm and the name of a line."""
     if measured.swept is None:
         return "", measured.algorithm, measured.label
     return measured.swept[0], measured.algorithm, measured.line
 
 
 def lowest(found: Sequence[T], error: Callable[[T], float]) -> list[T]:
-    """Returns the `MOST_LINES` of `found` with the lowest errors, in their order; of equal ones the first."""
+    """The `MOST_LINES` of `found` with the lowest errors, in their order; of equal ones the first."""
     ranks = sorted(range(len(found)), key=lambda rank: error(found[rank]))
     return [found[rank] for rank in sorted(ranks[:MOST_LINES])]
 
 
 def least_loss(measured: Measured) -> float:
-    """Returns the lowest RMSE over all ε; ∞ if tasks have no result or all models diverged.
-
-    For a metric of which more is better, it is minus the highest value.
-    """
+    """The lowest RMSE, or minus the highest value of a metric of which more is better, over all ε; ∞ if tasks have no
+    result or all models diverged."""
     mean = measured.metric.sign * measured.mean()
     return float(mean[np.isfinite(mean)].min(initial=math.inf)) if is_complete(measured) else math.inf
 
@@ -270,20 +268,18 @@ def sign_of(axis: Axis) -> str:
 
 
 def at_place(name: str, axis: Axis, place: float) -> str:
-    """Returns the name of a line at one ε or θ."""
+    """The name of a line at one ε or θ."""
     return f"{name}, {sign_of(axis)} = {place:g}"
 
 
 def level_of(target: Measured | Reference) -> float:
-    """Returns the level of a baseline in the metric that is shown, or the RMSE of a printed reference."""
+    """The level of a baseline in the metric that is shown, or the RMSE of a printed reference."""
     return target.rmse if isinstance(target, Reference) else float(target.values[:, :, 0].mean())
 
 
 def level_names(experiment: Experiment) -> dict[str, str]:
-    """Returns the name of each baseline in figures, by its label.
-
-    It is the papers' name, or the label if several baselines have the same algorithm.
-    """
+    """The name of each baseline in figures, by its label: the papers' name, or the label if several baselines have
+    the same algorithm."""
     of_key = Counter(baseline.algorithm for baseline in experiment.baselines)
     return {
         each.label: each.label
@@ -294,7 +290,6 @@ def level_names(experiment: Experiment) -> dict[str, str]:
 
 
 def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:
-    """Says what was measured: the title of a figure."""
     neighbours = dict.fromkeys(curve.neighbours for curve in curves)
     modes = dict.fromkeys(f"{curve.mode} mode" for curve in curves)
     folds, runs = (
@@ -304,7 +299,7 @@ def title_of(experiment: Experiment, curves: Sequence[Measured]) -> str:
 
 
 def notes_of(experiment: Experiment, curves: Sequence[Measured], ceiling: float | None = None) -> list[str]:
-    """Returns the notes below curves; `ceiling` is the upper end of the y axis.
+    """The notes below curves; `ceiling` is the upper end of the y axis.
 
     Without one, they only say which δ belong to which curves, which ε the largest θ stands for, and which are joint.
     """
@@ -341,7 +336,7 @@ _MOST_PANELS = 4
 
 
 def charts_of(experiment: Experiment) -> list[Chart]:
-    """Returns all charts that can be drawn of an experiment; none if no curve is complete.
+    """All charts that can be drawn of an experiment; none if no curve is complete.
 
     If the experiment has several guarantees, each has charts of its own, under the sentence that says what its ε
     promises.
@@ -373,7 +368,7 @@ def charts_of(experiment: Experiment) -> list[Chart]:
 
 
 def figures_of(experiment: Experiment) -> dict[str, Callable[[], list[Chart]]]:
-    """Returns what makes the charts of each figure, by the figure's name. All curves must have one guarantee."""
+    """What makes the charts of each figure, by the figure's name. All curves must have one guarantee."""
     found: dict[str, Callable[[], list[Chart]]] = {}
     with_errors = has_error_cdf(experiment)
     if any(map(is_drawable, unswept(experiment))):
@@ -394,29 +389,30 @@ def unswept(experiment: Experiment) -> list[Measured]:
 
 
 def swept_parameters(experiment: Experiment) -> list[str]:
-    """Returns the parameters that sweeps of the experiment vary; each is the axis of a figure."""
+    """The parameters that sweeps of the experiment vary; each is the axis of a figure."""
     return list(dict.fromkeys(each.swept[0] for each in _drawable(experiment) if each.swept))
 
 
 def has_error_cdf(experiment: Experiment) -> bool:
-    """Whether the distribution of errors was asked for."""
     return any(curve.error_cdf is not None for curve in experiment.curves)
 
 
 def _drawable(experiment: Experiment) -> list[Measured]:
-    """Returns all complete measurements, twins without noise included."""
-    return [each for each in with_twins((*experiment.curves, *experiment.baselines)) if is_drawable(each)]
+    """All complete measurements, noise-free runs included."""
+    return [
+        each for each in with_noise_free((*experiment.curves, *experiment.baselines)) if is_drawable(each)
+    ]
 
 
 def _key(experiment: Experiment, *words: str) -> str:
-    """Returns a word for an `id` in the page. Names of experiments are such words already."""
+    """A word for an `id` in the page, as names of experiments are already."""
     return "-".join([experiment.name, *("".join(c if c.isalnum() else "-" for c in word) for word in words)])
 
 
 def curve_series(
     experiment: Experiment, curve: Measured, name: str, look: Look, *, bands: bool = True
 ) -> Iterator[Line | Level]:
-    """Yields a complete curve over ε or θ with its crossings, and the level of its twin without noise."""
+    """Yields a complete curve over ε or θ with its crossings, and the level of its noise-free run."""
     shown = slice(curve.first, None)  # no axis of ε can show ε → 0
     mean = np.where(np.isfinite(curve.mean()), curve.mean(), np.nan)[shown]
     low, high = (end[shown] for end in band(experiment, curve)) if bands else (None, None)
@@ -427,12 +423,12 @@ def curve_series(
         if x is not None:
             marks.append((x, level_of(target)))
     yield Line(name, look, curve.along(experiment.axis)[shown], mean, low, high, marks=tuple(marks))
-    if (twin := curve.without_noise()) is not None:
-        yield Level(f"{name}, no noise", level_of(twin), Dash.NO_NOISE, look, labelled=False)
+    if (noise_free := curve.without_noise()) is not None:
+        yield Level(f"{name}, no noise", level_of(noise_free), Dash.NO_NOISE, look, labelled=False)
 
 
 def curves_chart(experiment: Experiment) -> Chart:
-    """Charts RMSE, or the metric that is shown, over ε or θ, for all curves without a sweep.
+    """RMSE, or the metric that is shown, over ε or θ, for all curves without a sweep.
 
     Each curve has its 95 % band, each baseline and printed reference is a level, and crossings are marked. What is
     incomplete is named in the notes. At least one curve must be complete.
@@ -471,7 +467,7 @@ def curves_chart(experiment: Experiment) -> Chart:
 
 
 def sweep_charts(experiment: Experiment, parameter: str, *, of_errors: bool = False) -> list[Chart]:
-    """Charts RMSE, or the metric that is shown, over a swept parameter.
+    """RMSE, or the metric that is shown, over a swept parameter.
 
     With `of_errors` there is a chart for each x, or for some, of the fraction of errors that are at most x.
     """
@@ -505,7 +501,7 @@ def sweep_charts(experiment: Experiment, parameter: str, *, of_errors: bool = Fa
 
 
 def swept_series(experiment: Experiment, parameter: str, quantity: Quantity) -> list[Line | Level]:
-    """Returns a line for each entry that sweeps `parameter`, and each ε (or θ) of its grid that is shown.
+    """A line for each entry that sweeps `parameter`, and each ε (or θ) of its grid that is shown.
 
     Levels of what is not swept follow. No two lines or levels share a look, except the grey of baselines.
     """
@@ -562,7 +558,7 @@ def _entry(measured: Measured) -> tuple[str, str]:
 
 
 def error_moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns (E, X) mean and (E, X) standard deviation of `error_cdf` over folds × runs; NaN where there is none."""
+    """(E, X) mean and (E, X) standard deviation of `error_cdf` over folds × runs; NaN where there is none."""
     assert measured.error_cdf is not None
     folds, runs, *shape = measured.error_cdf.shape
     flat = measured.error_cdf.reshape(folds * runs, *shape)
@@ -570,7 +566,7 @@ def error_moments(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.f
 
 
 def error_chart(experiment: Experiment) -> Chart:
-    """Charts the distribution of errors of all entries without a sweep, the line with the highest mean first.
+    """The distribution of errors of all entries without a sweep, the line with the highest mean first.
 
     There is a line for each ε of each curve, or for the largest of many, and for each baseline. At least one curve
     must be complete.
@@ -582,9 +578,11 @@ def error_chart(experiment: Experiment) -> Chart:
         for at in range(len(grid) - 1, first - 1, -1):
             name = at_place(curve.label, experiment.axis, grid[at])
             found.append((curve.label, name, Dash.MEASURED, mean[at]))
-        twin = curve.without_noise()
-        if twin is not None and is_complete(twin):
-            found.append((curve.label, f"{curve.label}, no noise", Dash.NO_NOISE, error_moments(twin)[0][0]))
+        noise_free = curve.without_noise()
+        if noise_free is not None and is_complete(noise_free):
+            found.append(
+                (curve.label, f"{curve.label}, no noise", Dash.NO_NOISE, error_moments(noise_free)[0][0])
+            )
     x = np.array(experiment.curves[0].limits)
     lines = [
         Line(name, look, x, mean, dash=dash)
@@ -609,15 +607,16 @@ def error_chart(experiment: Experiment) -> Chart:
 
 
 def loss_of(experiment: Experiment, curve: Measured) -> NDArray[np.float64]:
-    """Returns (4, E) what the noise of a curve costs: its RMSE minus its twin's, paired by fold; NaN if unknown.
+    """(4, E) what the noise of a curve costs: its RMSE less that of its noise-free run, paired by fold; NaN if
+    unknown.
 
     The rows are the mean, the standard deviation over folds and runs, and the ends of the 95 % interval of the mean,
     which is computed as for a curve.
     """
-    twin, unknown = curve.without_noise(), np.full(len(curve.epsilons), np.nan)
-    if twin is None or not is_complete(curve):
+    noise_free, unknown = curve.without_noise(), np.full(len(curve.epsilons), np.nan)
+    if noise_free is None or not is_complete(curve):
         return np.stack([unknown] * 4)
-    loss = curve.rmse - twin.rmse
+    loss = curve.rmse - noise_free.rmse
     loss[:, :, ~np.isfinite(loss).all(axis=(0, 1))] = np.nan
     drawn = replicate_means(loss, rng=curve_stream(experiment, curve), partition=experiment.partition)
     ends = percentile_interval(drawn.curves) if drawn.over != "none" else (unknown, unknown)
@@ -626,7 +625,7 @@ def loss_of(experiment: Experiment, curve: Measured) -> NDArray[np.float64]:
 
 
 def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = None) -> list[Line]:
-    """Returns the loss of each curve without a sweep, at each ε, over the portions at which it is known.
+    """The loss of each curve without a sweep, at each ε, over the portions at which it is known.
 
     `places` are the portions' x; by default they are their numbers of ratings.
     """
@@ -649,7 +648,7 @@ def growth_lines(experiment: Experiment, places: NDArray[np.float64] | None = No
 
 
 def growth_chart(experiment: Experiment) -> Chart:
-    """Charts what privacy costs while ratings accumulate; the experiment must have `growth_lines`."""
+    """What privacy costs while ratings accumulate; the experiment must have `growth_lines`."""
     lines = growth_lines(experiment)
     bands = "Bands: 95 % bootstrap interval of the mean, paired by fold."
     return Chart(

@@ -38,12 +38,12 @@ _COUNT = FuncFormatter(lambda tick, _: f"{tick / 1e6:g} M" if abs(tick) >= 1e6 e
 
 
 def drawings(experiment: Experiment) -> dict[str, Callable[[str], bytes]]:
-    """Returns what makes the file of each of the `figures`, in one of `style.FORMATS`, by their names."""
+    """What makes the file of each of the `figures`, in one of `style.FORMATS`, by their names."""
     return {name: partial(style.file_of, make) for name, make in figures(experiment).items()}
 
 
 def figures(experiment: Experiment) -> dict[str, Callable[[], Figure]]:
-    """Returns what draws every figure, in whatever style is set, by its file's name without the suffix.
+    """What draws every figure, in whatever style is set, by its file's name without the suffix.
 
     There is none if no curve is complete. If the experiment has several guarantees, each has figures of its own:
     `curves_value`, `curves_value_joint`, `curves_user`, …
@@ -78,7 +78,7 @@ class End(NamedTuple):
 
 
 def draw_chart(axes: Axes, chart: charts.Chart, *, marked_every: int | None = None) -> list[End]:
-    """Draws the lines and levels of a chart into axes, and returns their ends, to be labelled.
+    """The ends, to be labelled, of the lines and levels of a chart, which it draws into axes.
 
     Over ε or θ the axes have the limits of the chart, and labels say how high levels are, and which lines end above.
     Other axes have the limits that matplotlib chooses.
@@ -119,7 +119,7 @@ def set_scale(axes: Axes, chart: charts.Chart) -> None:
 
 
 def draw_level(axes: Axes, level: charts.Level, *, over_epsilon: bool) -> End:
-    """Draws a level, with its marker at both ends if it has one; returns its end, whose x is NaN."""
+    """The end, whose x is NaN, of a level, which it draws with its marker at both ends if it has one."""
     width = 0.7 if over_epsilon and level.look == style.GREY_LEVEL else 0.8
     axes.axhline(level.y, color=level.look.hue, linewidth=width, linestyle=style.DASHES[level.dash], zorder=1)
     if level.labelled and level.look.marker is not None:
@@ -131,7 +131,6 @@ def draw_level(axes: Axes, level: charts.Level, *, over_epsilon: bool) -> End:
 
 
 def draw_line(axes: Axes, line: charts.Line, *, marked_every: int | None = None) -> None:
-    """Draws a line with its band and its crossings."""
     colour = line.look.hue
     if line.low is not None and line.high is not None:
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
@@ -151,7 +150,7 @@ def set_title(axes: Axes, title: str) -> None:
 
 
 def label_width(figure: Figure, ends: Sequence[End], size: float = _TEXT_SIZE) -> float:
-    """Returns the width of the widest label, in inches."""
+    """The width of the widest label, in inches."""
     texts = [figure.text(0, 0, end.text, parse_math=False) for end in ends]
     width = max(float(text.get_window_extent().width) for text in texts) / figure.dpi
     for text in texts:
@@ -187,7 +186,7 @@ def place(
 
 
 def curves_figure(title: str, chart: charts.Chart) -> Figure:
-    """Draws a chart over ε or θ with its notes. The figure is as tall as its labels and notes need."""
+    """A chart over ε or θ with its notes, as tall as its labels and notes need."""
     across, left, top, gap = 7.0, 0.65, 0.4, 0.16
     figure = style.new_figure(across, 4.6)
     axes = figure.add_axes((0.1, 0.2, 0.7, 0.7))
@@ -207,7 +206,7 @@ def curves_figure(title: str, chart: charts.Chart) -> Figure:
 
 
 def sweep_figure(title: str, *shown: charts.Chart) -> Figure:
-    """Draws charts over a swept parameter, one above the other."""
+    """Charts over a swept parameter, one above the other."""
     across, tall, left, top, bottom = 7.6, 3.3, 0.75, 0.4, 0.7
     whole = top + len(shown) * (tall + bottom)
     figure = style.new_figure(across, whole)
@@ -223,7 +222,7 @@ def sweep_figure(title: str, *shown: charts.Chart) -> Figure:
 
 
 def error_figure(title: str, chart: charts.Chart) -> Figure:
-    """Draws a distribution of errors, with a legend that has the lines from top to bottom."""
+    """A distribution of errors, with a legend that has the lines from top to bottom."""
     figure = style.new_figure(7.6, 4.6)
     axes = figure.add_axes((0.09, 0.15, 0.5, 0.75))
     every = max(1, len(chart.lines[0].x) // 8)
@@ -237,10 +236,8 @@ def error_figure(title: str, chart: charts.Chart) -> Figure:
 
 
 def growth_figure(experiment: Experiment, title: str, chart: charts.Chart) -> Figure:
-    """Draws loss over the number of ratings.
-
-    If ratings come by time, it draws loss over days, with the number of ratings on the right.
-    """
+    """Loss over the number of ratings, or over days, with the number of ratings on the right, if ratings come by
+    time."""
     left, bottom, tall = 0.1, 0.16, 0.74
     figure = style.new_figure(7.0, 4.2)
     axes = figure.add_axes((left, bottom, 0.5, tall))
@@ -281,7 +278,7 @@ def growth_figure(experiment: Experiment, title: str, chart: charts.Chart) -> Fi
 
 
 def _legend(figure: Figure, drawn: Sequence[Line2D], names: Sequence[str], size: float = _TEXT_SIZE) -> float:
-    """Writes the names of lines at the right edge, and returns their share of the figure's width."""
+    """The share of the figure's width of the names of lines, which it writes at the right edge."""
     legend = figure.legend(
         drawn, names, loc="center right", bbox_to_anchor=(1.0, 0.53), frameon=False, labelcolor="linecolor",
         fontsize=size,
@@ -315,7 +312,7 @@ Panel = tuple[str, Callable[[Axes], Sequence[End]]]
 
 
 def draw_grid(panels: Mapping[tuple[str, Guarantee], Panel], notes: Sequence[str], labels: int = 0) -> Figure:
-    """Draws the panels, given by (column, row), and `notes` as lines below them.
+    """The panels, given by (column, row), and `notes` as lines below them.
 
     Columns are in order of first appearance, and rows in the order of tables. A row has room for that many `labels`,
     or for those that its panels have.
@@ -353,12 +350,12 @@ def draw_grid(panels: Mapping[tuple[str, Guarantee], Panel], notes: Sequence[str
 
 
 def combined_figure(experiments: Sequence[Experiment], form: str = "png") -> bytes:
-    """Draws RMSE over ε of all methods, as PNG, SVG or PDF. Raises `DpmfError` if there is nothing to draw."""
+    """RMSE over ε of all methods, as PNG, SVG or PDF. Raises `DpmfError` if there is nothing to draw."""
     return style.file_of(lambda: draw_combined(experiments), form)
 
 
 def draw_combined(experiments: Sequence[Experiment]) -> Figure:
-    """Draws a panel for each data set and guarantee, in whatever style is set. Incomplete curves are not drawn.
+    """A panel for each data set and guarantee, without incomplete curves, in whatever style is set.
 
     Of a large group it draws the curves with the lowest RMSE, and the panel's title says how many.
     """
@@ -392,7 +389,7 @@ def _chart(
 
 
 def _levels_of(group: Sequence[Standing]) -> list[charts.Level]:
-    """Returns the baselines that crossings are with. A baseline that several experiments share comes once."""
+    """The baselines that crossings are with; one that several experiments share comes once."""
     found: dict[tuple[str, float], charts.Level] = {}
     for each in group:
         for target in crossing_targets(each.experiment):
@@ -405,7 +402,7 @@ def _levels_of(group: Sequence[Standing]) -> list[charts.Level]:
 
 
 def frontier_figure(experiments: Sequence[Experiment], form: str = "png") -> bytes:
-    """Draws RMSE over provable ε, with a strong line for the envelope; as PNG, SVG or PDF.
+    """RMSE over provable ε, with a strong line for the envelope; as PNG, SVG or PDF.
 
     A row is a guarantee with its δ. Raises `DpmfError` if no complete curve has a provable ε.
     """
@@ -417,7 +414,7 @@ def frontier_figure(experiments: Sequence[Experiment], form: str = "png") -> byt
 
 
 def frontier_panel(frontier: Frontier) -> Panel:
-    """Returns a panel of all members over their provable ε, faint, with the envelope over them, and baselines."""
+    """A panel of all members over their provable ε, faint, with the envelope over them, and baselines."""
     levels = _levels_of(frontier.members)
     for key in ("ga", "als"):
         for experiment in (each.experiment for each in frontier.members):

@@ -16,10 +16,8 @@ SAMPLES = 100_000
 def noise_samples(
     ratings: Ratings, epsilon: float, *, seed: int, samples: int = SAMPLES
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns (samples,) Laplace(1/ε) and (samples,) r* − r of bounded Laplace, on [0, 1], for random ratings.
-
-    Both mechanisms invert their CDF at the same uniforms.
-    """
+    """(samples,) Laplace(1/ε) and (samples,) r* − r of bounded Laplace, on [0, 1], for random ratings, by the inverse
+    CDF at the same uniforms."""
     rng = named_generator(seed, "noise histograms", repr(epsilon))
     drawn = ratings.values[rng.integers(len(ratings), size=samples)].astype(np.float64)
     values = (drawn - ratings.scale.minimum) / ratings.scale.width
@@ -30,7 +28,7 @@ def noise_samples(
 
 
 def noise_figure(ratings: Ratings, title: str, form: str = "png", *, seed: int = 2020) -> bytes:
-    """Draws the four histograms as PNG, SVG or PDF; equal arguments give equal bytes."""
+    """The four histograms as PNG, SVG or PDF; equal arguments give equal bytes."""
 
     def draw() -> Figure:
         figure = new_figure(7.0, 4.6)

@@ -76,10 +76,10 @@ GREY_LEVEL = Look(None, None)
 
 
 def looks(groups: Sequence[Hashable]) -> list[Look]:
-    """Returns a look for each line, given the group to which it belongs, so that no two lines share both.
+    """A look for each line, given the group to which it belongs, so that no two lines share both.
 
-    Lines of a group share a colour as long as there are markers for it. No two of the first `LOOKS` lines share
-    colour and marker. A marker comes again only when all have been used.
+    Lines of a group share a colour as long as there are markers for it, and a marker comes again only when all have
+    been used. No two of the first `LOOKS` lines share colour and marker.
     """
     turns = {group: turn for turn, group in enumerate(dict.fromkeys(groups))}
     times, taken = Counter[int](), set[tuple[int, int]]()
@@ -116,7 +116,7 @@ class ShownFigure(Figure):
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Returns an empty figure, its size in inches."""
+    """An empty figure, its size in inches."""
     figure = ShownFigure(figsize=(width, height))
     FigureCanvasAgg(figure)
     return figure
@@ -124,14 +124,14 @@ def new_figure(width: float, height: float) -> Figure:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Sets the style of all figures."""
+    """A context in which figures have the style of all figures."""
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a label may have letters that the font lacks
         yield
 
 
 def file_of(draw: Callable[[], Figure], form: str) -> bytes:
-    """Draws a figure in the style of all figures, and returns the bytes of its file, in one of `FORMATS`."""
+    """The bytes of a figure's file, in one of `FORMATS` and in the style of all figures."""
     with styled():
         figure = draw()
         for text in figure.findobj(Text):

@@ -1,4 +1,4 @@
-"""Renders the pages from templates. Each page is one string of HTML that refers to nothing outside itself."""
+"""Pages from templates, each one string of HTML that refers to nothing outside itself."""
 
 import base64
 import math
@@ -43,7 +43,7 @@ HERE = {"holds": "holds here", "fails": "fails here", "too close": "too close he
 
 
 def experiment_page(folder: Path) -> str:
-    """Returns the page of one results folder. Raises DpmfError if the folder has no complete manifest."""
+    """The page of one results folder. Raises DpmfError if the folder has no complete manifest."""
     view = view_of(folder)
     return render("experiment.html.j2", title=f"dpmf: {view.name}", view=view, advice=_advice_on([view]))
 
@@ -84,12 +84,12 @@ class ClaimView(NamedTuple):
 
 
 def overview_page(folders: Folders) -> str:
-    """Returns the page of all results. Raises DpmfError if there are no results."""
+    """The page of all results. Raises DpmfError if there are no results."""
     return render("overview.html.j2", title="dpmf: report", view=overview(folders))
 
 
 def overview(folders: Folders) -> dict[str, Any]:
-    """Collects all content of the page from the results folder. Raises DpmfError if there are no results."""
+    """All content of the page, from the results folder. Raises DpmfError if there are no results."""
     views, passed_over = _all_views(folders.results)
     if not views:
         raise DpmfError(
@@ -155,7 +155,7 @@ def overview(folders: Folders) -> dict[str, Any]:
 
 
 def _here(key: str, claim: Claim, evidence: Evidence) -> list[tuple[str, str, str]]:
-    """Returns (verdict, inequality, both sides) of each inequality of a claim that the results at hand measure."""
+    """(verdict, inequality, both sides) of each inequality of a claim that the results at hand measure."""
     whole = margins(key, claim.id, evidence)
     of_data = [each for name, each in evidence.found.get(evidence.data, {}).items() if name in claim.configs]
     count = min((each.folds for each in of_data), default=1)
@@ -175,7 +175,7 @@ def _here(key: str, claim: Claim, evidence: Evidence) -> list[tuple[str, str, st
 
 
 def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
-    """Returns a view of every readable results folder, by name, and why the other folders cannot be read."""
+    """A view of every readable results folder, by name, and why the other folders cannot be read."""
     views, passed_over = [], []
     for path in sorted(results.glob(f"*/{MANIFEST}")):
         say(f"report: {path.parent}")
@@ -188,7 +188,7 @@ def _all_views(results: Path) -> tuple[list[ExperimentView], list[str]]:
 
 
 def compare_page(several: Sequence[Compared]) -> str:
-    """Returns the page of several runs beside the first one; all comparisons must have the same first run.
+    """The page of several runs beside the first one; all comparisons must have the same first run.
 
     It has the settings that differ, a chart for each method, and the differences of each run from the first.
     """
@@ -212,7 +212,7 @@ def compare_page(several: Sequence[Compared]) -> str:
 def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Experiment]:
     """Yields for each method of the first run an experiment with one curve for each run that is compared.
 
-    It has only the folds and runs that all experiments have. A method with the same errors in all is left out.
+    It has only the folds and runs that all experiments have; a method with the same errors in all is left out.
     """
     first = several[0].experiments[0]
     experiments = [first, *(compared.experiments[1] for compared in several)]
@@ -241,7 +241,7 @@ def _by_method(several: Sequence[Compared], names: Sequence[str]) -> Iterator[Ex
 
 
 def render(template: str, **values: Any) -> str:
-    """Renders a template, with the style and the script that all pages share."""
+    """A rendered template, with the style and the script that all pages share."""
     folder = resources.files(__package__) / "templates"
     style, script = (
         Markup((folder / name).read_text(encoding="utf-8")) for name in ("style.css", "script.js")
@@ -300,7 +300,6 @@ class Drawn:
         self.bottom = self.height - 54
 
     def x(self, value: float) -> float:
-        """Returns the place of a value on the picture's horizontal axis."""
         first, last = self.chart.places[0], self.chart.places[-1]
         if self.chart.log:
             value, first, last = math.log(value), math.log(first), math.log(last)
@@ -308,7 +307,7 @@ class Drawn:
         return self.left + 10 + part * (self.right - self.left - 20)
 
     def y(self, value: float) -> float:
-        """Returns a place at most one axis height outside the axes, so that no browser draws a line to infinity."""
+        """A place at most one axis height outside the axes, so that no browser draws a line to infinity."""
         low, high = self.chart.limits
         part = (value - low) / (high - low)
         return self.bottom - min(max(part, -1.0), 2.0) * (self.bottom - self.top)
@@ -334,7 +333,7 @@ class Drawn:
         return _round_ticks(*self.chart.limits)
 
     def points(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> list[tuple[float, float]]:
-        """Returns the places of the finite ones of a line's values."""
+        """The places of the finite ones of a line's values."""
         return [
             (self.x(a), self.y(b)) for a, b in zip(x.tolist(), y.tolist(), strict=True) if math.isfinite(b)
         ]
@@ -374,7 +373,7 @@ def _round_ticks(low: float, high: float, slack: float = 0.0) -> list[float]:
 
 
 def _cell(line: Line, at: int | None) -> tuple[str, str]:
-    """Returns (mean, interval) of a point; "" for a part that is missing."""
+    """(mean, interval) of a point; "" for a part that is missing."""
     if at is None:
         return "", ""
     if np.isnan(line.y[at]):

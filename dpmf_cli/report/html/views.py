@@ -24,7 +24,7 @@ from dpmf_cli.experiment.results.folders import Collected, collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load as load_printed, printed_crossings, printed_reason
-from dpmf_cli.papers.printed_cells import beside_print
+from dpmf_cli.papers.printed_values import beside_print
 from dpmf_cli.report.figures.charts import Chart, charts_of, is_drawable
 from dpmf_cli.report.figures.drawings import combined_figure
 from dpmf_cli.report.figures.papers import noise_figure
@@ -69,7 +69,7 @@ class Row:
 
 
 def crossing_row(crossing: Crossing) -> Row:
-    """Returns the row for the ε at which a curve meets a baseline. A crossing outside the grid is not near."""
+    """The row for the ε at which a curve meets a baseline; a crossing outside the grid is not near."""
     cell = cells_of(crossing, crossings.COLUMNS)
     table = CROSSING_TABLES.get(crossing.neighbours, "")
     stated = printed_reason(table, crossing.algorithm, crossing.baseline, crossing.dataset)
@@ -88,7 +88,6 @@ def crossing_row(crossing: Crossing) -> Row:
 
 
 def baseline_row(row: crossings.BaselineRow) -> Row:
-    """Returns the row for the RMSE of a baseline."""
     cell = cells_of(row, crossings.BASELINE_COLUMNS)
     if row.printed is None:
         found = Agreement.UNPRINTED
@@ -105,7 +104,7 @@ def baseline_row(row: crossings.BaselineRow) -> Row:
 
 
 def why(found: Agreement, stated: str, source: str) -> str:
-    """Returns the text beside a cell that is off: that its experiment is reduced, and the stated reason."""
+    """The text beside a figure that is off: that its experiment is reduced, and the stated reason."""
     if found not in (Agreement.NEAR, Agreement.DIFFERS):
         return ""
     reduced = "a reduced run" if whole_name(source) != source else ""
@@ -145,7 +144,7 @@ class ExperimentView:
 
 
 def view_of(folder: Path) -> ExperimentView:
-    """Returns everything in a results folder. Raises DpmfError as `collect_folder` does."""
+    """Everything in a results folder. Raises DpmfError as `collect_folder` does."""
     collected = collect_folder(folder)
     experiment, audits = collected.experiment, of_experiment(folder)
     found = beside_print(experiment)
@@ -200,7 +199,7 @@ class ExhibitView(NamedTuple):
 
 
 def exhibit_view(exhibit: Exhibit, found: Mapping[str, ExperimentView], folders: Folders) -> ExhibitView:
-    """Returns the parts of one table or figure that are there, and those that are missing.
+    """The parts of one table or figure that are there, and those that are missing.
 
     `found` has the experiments in the results, by the config for which they stand.
     """
@@ -237,7 +236,7 @@ def exhibit_view(exhibit: Exhibit, found: Mapping[str, ExperimentView], folders:
 
 
 def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
-    """Yields every printed cell of a table of baselines or crossings as not measured, with its data set."""
+    """Yields every printed value of a table of baselines or crossings as not measured, with its data set."""
     if exhibit.kind == "baselines":
         found = [
             (dataset, baseline, "", f"{cells[baseline]:.4f}")
@@ -256,10 +255,8 @@ def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
 
 
 def paper_table(rows: Sequence[Row]) -> tuple[list[str], list[tuple[str, str, list[Row | None]]]]:
-    """Arranges the rows in a paper's own layout: the data sets, and for each (method, baseline) a cell for each.
-
-    All are in order of first appearance. A cell is None if nothing is printed and nothing was measured.
-    """
+    """The rows in a paper's own layout: the data sets, and for each (method, baseline) a row for each, all in order
+    of first appearance; None if nothing is printed and nothing was measured."""
     columns = list(dict.fromkeys(row.of for row in rows))
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
@@ -327,7 +324,7 @@ def _noise(exhibit: Exhibit, folders: Folders) -> ExhibitView:
 
 
 def _file(exhibit: Exhibit, folders: Folders) -> ExhibitView:
-    """Returns a table that another command has left as CSV. The CSV's first column is the group of the row."""
+    """A table that another command has left as CSV, whose first column is the group of the row."""
     try:
         with (folders.results / exhibit.file).open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
@@ -342,7 +339,7 @@ def _file(exhibit: Exhibit, folders: Folders) -> ExhibitView:
 
 
 def _rounded(cell: str) -> str:
-    """Rounds a cell of a CSV file for readers; a cell that is not a number stays as it is."""
+    """A field of a CSV file, rounded for readers if it is a number."""
     try:
         number = float(cell)
     except ValueError:

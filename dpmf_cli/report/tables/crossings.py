@@ -2,7 +2,7 @@
 
 All show RMSE, or another metric if that is shown. If an experiment reproduces the paper's tables, their printed
 values stand beside the reproduced ones. The same numbers and the pictures of an experiment are LaTeX macros too, so
-that nobody types them (docs/report.md).
+that none is typed (docs/report.md).
 """
 
 import re
@@ -34,7 +34,7 @@ from dpmf_cli.report.words import lines
 
 
 def crossing_cell(crossing: Crossing) -> str:
-    """Returns `2.40†‖ [2.10, >20]*`: the point of the crossing, or why there is none, and the interval."""
+    """`2.40†‖ [2.10, >20]*`: the point of the crossing, or why there is none, and the interval."""
     found = crossing.status.value if crossing.reproduced is None else significant(crossing.reproduced)
     found += "†" * crossing.recrosses + "‖" * crossing.coarse
     if crossing.over == "none" or crossing.low == crossing.high == crossing.status:
@@ -51,7 +51,7 @@ def crossing_cell(crossing: Crossing) -> str:
 
 
 def beside_cell(crossing: Crossing) -> str:
-    """Returns `−0.013 near`: how far the curve is from its baseline at the printed ε, and whether it agrees."""
+    """`−0.013 near`: how far the curve is from its baseline at the printed ε, and whether it agrees."""
     if crossing.off is None:
         return NONE
     return ("" if crossing.gap is None else signed(crossing.gap, 3) + " ") + crossing.agreement
@@ -93,7 +93,7 @@ SHOWN = ("label", "baseline", "printed", "reproduced", "gap", "theta", "claimed"
 def crossings_table(
     crossings: Sequence[Crossing], audits: Mapping[str, Mapping[str, Any]] | None = None
 ) -> TextTable:
-    """Returns printed and reproduced crossings: a row per algorithm and baseline.
+    """Printed and reproduced crossings: a row per algorithm and baseline.
 
     audits  the audits of each experiment's entries, by the entries' labels
     """
@@ -118,12 +118,12 @@ def crossings_table(
 
 
 def crossing_notes(crossings: Sequence[Crossing]) -> list[str]:
-    """Explains the columns and signs of a table of these crossings."""
+    """Notes on the columns and signs of a table of these crossings."""
     return lines("notes/crossings", crossings=crossings, references=REFERENCES.values())
 
 
 def levels_table(levels: Sequence[LevelAt], at: float) -> TextTable:
-    """Returns a row for each curve and baseline at an ε, by experiment."""
+    """A row for each curve and baseline at an ε, by experiment."""
     metric = levels[0].curve.metric if levels else RMSE
 
     def value(level: LevelAt) -> str:
@@ -191,7 +191,7 @@ class BaselineRow:
 def error_row(
     experiment: Experiment, measured: Measured, name: str = "", printed: float | None = None
 ) -> BaselineRow:
-    """Returns the row of one baseline, or of an algorithm without noise."""
+    """The row of one baseline, or of an algorithm without noise."""
     values, complete = measured.values[:, :, :1], is_complete(measured)
     folds, runs, _ = values.shape
     return BaselineRow(
@@ -209,7 +209,7 @@ def error_row(
 
 
 def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
-    """Returns the baselines of one experiment: first those of table 3, in its order, then the others.
+    """The baselines of one experiment: first those of table 3, in its order, then the others.
 
     If a config has the same baseline several times, with different parameters, each goes by its own label.
     """
@@ -227,7 +227,7 @@ def baseline_rows(experiment: Experiment) -> list[BaselineRow]:
 
 
 def reproduced_cell(row: BaselineRow) -> str:
-    """Returns `0.9230 ± 0.0012`."""
+    """`0.9230 ± 0.0012`."""
     if row.reproduced is None:
         return "incomplete"
     return f"{row.reproduced:.4f}" + ("" if row.sd_folds is None else f" ± {row.sd_folds:.4f}")
@@ -249,7 +249,7 @@ BASELINE_COLUMNS: tuple[TableColumn[BaselineRow], ...] = (
 
 
 def baselines_table(rows: Sequence[BaselineRow]) -> TextTable:
-    """Returns printed and reproduced RMSE of the baselines, or another metric, by experiment."""
+    """Printed and reproduced RMSE of the baselines, or another metric, by experiment."""
 
     def title(row: BaselineRow) -> str:
         metric = "" if row.metric == RMSE else f", {row.metric.title}"
@@ -259,11 +259,11 @@ def baselines_table(rows: Sequence[BaselineRow]) -> TextTable:
     return tabled(rows, BASELINE_COLUMNS, shown, title=title, notes=lines("notes/baselines", rows=rows))
 
 
-def twins_table(experiment: Experiment) -> TextTable:
-    """Returns the error of each private algorithm without noise, if the experiment measured it."""
-    twins = (curve.without_noise() for curve in experiment.curves)
+def noise_free_table(experiment: Experiment) -> TextTable:
+    """The error of each private algorithm without noise, if the experiment measured it."""
+    found = (curve.without_noise() for curve in experiment.curves)
     return tabled(
-        [error_row(experiment, twin) for twin in twins if twin is not None],
+        [error_row(experiment, each) for each in found if each is not None],
         shown=[
             TableColumn(f"{experiment.metric.title} without noise", lambda row: row.baseline),
             TableColumn("mean", text=lambda row: reproduced_cell(row).partition(" ±")[0], align="r"),
@@ -283,8 +283,8 @@ _HEAD = r"""% The figures of {name}, written by dpmf. \input this file; docs/rep
 
 
 def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
-    r"""Defines `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, and `\dpmf{NAME/BASELINE}` for the RMSE of a
-    baseline, or the metric that is shown.
+    r"""Definitions of `\dpmf{NAME/ENTRY/BASELINE}` for crossings, as in tables, and `\dpmf{NAME/BASELINE}` for the
+    RMSE of a baseline, or the metric that is shown.
 
     `/interval`, `/claimed` and `/provable` after the name of a crossing give its interval and its two ε.
     """
@@ -311,7 +311,7 @@ def figure_macros(experiment: Experiment, crossings: Sequence[Crossing]) -> str:
 
 
 def _plain(name: str) -> str:
-    r"""Returns a name in characters that `\csname` takes unchanged: ε becomes `epsilon`, others become a dash."""
+    r"""A name in characters that `\csname` takes unchanged: ε becomes `epsilon`, others become a dash."""
 
     def spelt(found: re.Match[str]) -> str:
         return re.sub("[^A-Za-z]", "", escape_latex(found[0])).removeprefix("var") or "-"

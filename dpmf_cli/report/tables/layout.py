@@ -68,7 +68,6 @@ class Group:
 
     @property
     def heading(self) -> tuple[str, ...]:
-        """The lines above the rows."""
         return (self.title, self.sentence) if self.sentence else (self.title,)
 
 
@@ -88,7 +87,7 @@ class TextTable:
 
 
 def draw(table: TextTable, form: str = "table") -> str:
-    """Draws a table in one of `FORMATS`. Raises `DpmfError` for another format."""
+    """A table in one of `FORMATS`. Raises `DpmfError` for another format."""
     if form in DRAWINGS:
         return DRAWINGS[form](table)
     if form == "csv":
@@ -99,7 +98,7 @@ def draw(table: TextTable, form: str = "table") -> str:
 
 
 def as_objects(table: TextTable) -> list[Mapping[str, Any]]:
-    """Returns the table's records for JSON. A table that only people read has texts of cells, and their group."""
+    """The table's records for JSON; a table that only people read has texts of cells, and their group."""
     if not table.fields:
         cells = [(group.title, row) for group in table.groups for row in group.rows]
         return [{"group": title, **dict(zip(table.header, row, strict=True))} for title, row in cells]
@@ -107,7 +106,7 @@ def as_objects(table: TextTable) -> list[Mapping[str, Any]]:
 
 
 def strict(value: Any) -> Any:
-    """Returns what JSON has for a value: a string for ±inf, and for a NaN."""
+    """What JSON has for a value: a string for ±inf, and for a NaN."""
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -116,7 +115,7 @@ def json_text(value: Any) -> str:
 
 
 def _printable(table: TextTable) -> TextTable:
-    """Returns the table with every character made visible, and each cell, title and note on one line."""
+    """The table with every character made visible, and each cell, title and note on one line."""
 
     def row(cells: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(printable, cells))
@@ -129,7 +128,7 @@ def _printable(table: TextTable) -> TextTable:
 
 
 def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
-    """Returns the table with at most `most` rows, and a note on how many of `everything` are left out."""
+    """The table with at most `most` rows, and a note on how many of `everything` are left out."""
     rows, room = sum(len(group.rows) for group in table.groups), most
     if rows <= most:
         return table
@@ -142,13 +141,13 @@ def first_rows(table: TextTable, most: int, everything: str) -> TextTable:
 
 
 def _widths(table: TextTable) -> list[int]:
-    """Returns the width of each column on a terminal: that of its longest cell."""
+    """The width of each column on a terminal: that of its longest cell."""
     columns = zip(table.header, *(row for group in table.groups for row in group.rows), strict=True)
     return [max(map(cell_len, column)) for column in columns]
 
 
 def terminal(table: TextTable, window: int | None = None) -> str:
-    """Draws plain text without colour, with columns aligned over all groups.
+    """Plain text without colour, with columns aligned over all groups.
 
     In a window of so many columns, those that do not fit are below each row, by name, and long notes wrap. In a pipe,
     a table is as wide as needed.
@@ -189,7 +188,7 @@ def terminal(table: TextTable, window: int | None = None) -> str:
 
 
 def markdown(table: TextTable) -> str:
-    """Draws GitHub-flavoured Markdown: a table per group under its title, and the notes as a list."""
+    """GitHub-flavoured Markdown: a table per group under its title, and the notes as a list."""
     table = _printable(table)
 
     def line(cells: tuple[str, ...]) -> str:
@@ -207,9 +206,9 @@ def markdown(table: TextTable) -> str:
 
 
 def latex(table: TextTable) -> str:
-    r"""Draws a `tabularx` as wide as a line, ruled by booktabs (`\usepackage{booktabs,tabularx}`), in \scriptsize.
+    r"""A `tabularx` as wide as a line, ruled by booktabs (`\usepackage{booktabs,tabularx}`), in \scriptsize.
 
-    Groups, their sentences and the notes span the columns and break into lines. So do the cells of a long column.
+    Groups, their sentences and the notes span the columns and break into lines, as do the cells of a long column.
     """
     table = _printable(table)
 
@@ -243,12 +242,12 @@ DRAWINGS = {"table": terminal, "md": markdown, "latex": latex}
 
 
 def escape_latex(text: str) -> str:
-    """Escapes `text`, so that LaTeX prints it literally."""
+    """`text`, escaped so that LaTeX prints it literally."""
     return "".join(_LATEX.get(character, character) for character in text)
 
 
 def escape_markdown(text: str) -> str:
-    """Escapes `text`, so that Markdown shows it literally, in a table's cell too."""
+    """`text`, escaped so that Markdown shows it literally, in a table's cell too."""
     return re.sub(r"([\\|*_`<])", r"\\\1", text)
 
 
@@ -304,7 +303,7 @@ def tabled(
     title: str | Callable[[Row], str | tuple[str, str]],
     notes: Iterable[str] = (),
 ) -> TextTable:
-    """Returns a table of all `columns` for programs, and of those `shown`, in that order, for people.
+    """A table of all `columns` for programs, and of those `shown`, in that order, for people.
 
     A column that only people see stands in `shown` itself. `title` is the only group's, or says to which group a row
     belongs, with or without a sentence. Rows keep their order within a group, and groups stand in the order of their
@@ -331,7 +330,7 @@ def tabled(
 
 
 def cells_of(row: Row, columns: Iterable[TableColumn[Row]]) -> dict[str, str]:
-    """Returns the cells of one row by the names of columns."""
+    """The cells of one row by the names of columns."""
     return {column.name: column.cell(row) for column in columns}
 
 
@@ -347,7 +346,7 @@ def number(
     value: Callable[[Any], Any] | None = None,
     **more: Any,
 ) -> TableColumn[Any]:
-    """Returns a column of a number that may be absent, written in that form."""
+    """A column of a number that may be absent, written in that form."""
     read = value or attrgetter(name)
 
     def text(row: Any) -> str:
@@ -359,27 +358,27 @@ def number(
 
 
 def where_known(column: TableColumn[Row]) -> TableColumn[Row]:
-    """Returns the column, kept only where some row has a value."""
+    """The column, kept only where some row has a value."""
     return replace(column, kept=lambda rows: any(column.of(row) is not None for row in rows))
 
 
 def epsilon_cell(value: End, unit: str = "") -> str:
-    """Returns an ε to three figures with its unit; ∞ if it is infinite, and `NONE` if there is none."""
+    """An ε to three figures with its unit; ∞ if it is infinite, and `NONE` if there is none."""
     if not isinstance(value, float) or math.isnan(value):
         return NONE
     return "∞" if math.isinf(value) else significant(value) + unit
 
 
 def interval(row: Any) -> str:
-    """Returns ` [0.9120, 0.9310]*`: an interval of RMSE, and whether it is over runs only; "" where there is none."""
+    """` [0.9120, 0.9310]*`: an interval of RMSE, and whether it is over runs only; "" where there is none."""
     return "" if row.low is None else f" [{row.low:.4f}, {row.high:.4f}]" + "*" * (row.over == "runs")
 
 
 def marks(*, joint: bool, delta: float) -> str:
-    """Returns the marks after a curve's name: ‡ for joint DP, § for (ε, δ)."""
+    """The marks after a curve's name: ‡ for joint DP, § for (ε, δ)."""
     return ("‡" if joint else "") + ("§" if delta else "")
 
 
 def marked(row: Any) -> str:
-    """Returns the label of a curve, or of what was found about it, with its marks."""
+    """The label of a curve, or of what was found about it, with its marks."""
     return str(row.label) + marks(joint=row.joint, delta=row.delta)

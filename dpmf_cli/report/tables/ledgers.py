@@ -37,7 +37,7 @@ FIELDS = "label epsilon step mechanism neighbours norm sensitivity calibrated_to
 
 
 def ledger_csv(ledgers: Ledgers) -> str:
-    """Returns one row per curve, step and ε; floats by `repr`; an ε that cannot be proved is `inf`."""
+    """One row per curve, step and ε; floats by `repr`; an ε that cannot be proved is `inf`."""
 
     rows = [
         {
@@ -57,7 +57,7 @@ def ledger_csv(ledgers: Ledgers) -> str:
 def ledger_table(
     ledgers: Ledgers, experiment: Experiment, audits: Mapping[str, Audited] | None = None
 ) -> TextTable:
-    """Returns per curve and step the shares of the total ε, at the largest ε of the grid.
+    """Per curve and step the shares of the total ε, at the largest ε of the grid.
 
     Pure steps have the same shares at every ε. A Gaussian step has its μ instead, if shares do not add up. A row
     below the sums has what audits of the entry found; `audits` are by label.
@@ -77,7 +77,7 @@ def ledger_table(
 
 
 def _of_curve(curve: Measured, steps: Sequence[Mapping[str, Any]], audited: Audited | None) -> Group:
-    """Returns the steps of one curve, their sums, and what an audit found."""
+    """The steps of one curve, their sums, and what an audit found."""
     total = steps[0]["epsilons"][-1]
 
     def share(part: float) -> str:
@@ -104,7 +104,7 @@ def _of_curve(curve: Measured, steps: Sequence[Mapping[str, Any]], audited: Audi
 
 
 def records_table(curves: Sequence[Measured]) -> TextTable:
-    """Returns, per personalised curve and ε of its grid, the fraction of records sampled and what they spend."""
+    """Per personalised curve and ε of its grid, the fraction of records sampled and what they spend."""
     rows = [
         {"label": curve.label, "epsilon": epsilon, **dict(zip(OVER_RECORDS, columns, strict=True))}
         for curve in curves
@@ -131,14 +131,14 @@ def records_table(curves: Sequence[Measured]) -> TextTable:
 
 
 def _noise(step: Mapping[str, Any]) -> str:
-    """Returns the noise of a Gaussian step; "" for another one."""
+    """The noise of a Gaussian step; "" for another one."""
     if "mu" in step:
         return epsilon_cell(float(step["mu"][-1]), " μ")
     return f"{significant(float(step['multiplier'][-1]))} σ/c" if "multiplier" in step else ""
 
 
 def audited_cell(audited: Audited | None) -> str:
-    """Returns `[0.61, 4.7, 400]`: the lower bound, the ceiling, and the number of fits on each side.
+    """`[0.61, 4.7, 400]`: the lower bound, the ceiling, and the number of fits on each side.
 
     For Gaussian noise it adds the bound that assumes a normal statistic. A bound of 0 says nothing about a larger ε
     than the ceiling, and the cell says so.
@@ -168,7 +168,7 @@ def audited_columns(audit: Callable[[Any], Audited | None]) -> Iterator[TableCol
 
 
 def audited_notes(audits: Sequence[Audited], *, whole: bool = False) -> list[str]:
-    """Explains the cells of `audited_cell`; with `whole`, all columns of audits."""
+    """Notes on the cells of `audited_cell`; with `whole`, all columns of audits."""
     bounds = [each.bound for each in audits if each.bound is not None]
     normal = any(not math.isnan(bound.gaussian) for bound in bounds)
     return lines("notes/audits", audits=audits, whole=whole, bounds=bounds, normal=normal)
@@ -188,7 +188,7 @@ OF_FOUND: tuple[TableColumn[Finding], ...] = (
 
 
 def audits_table(audits: Sequence[Audited]) -> TextTable:
-    """Returns what was tried and found: a row for each algorithm; for programs, a row for each of its flaws."""
+    """What was tried and found: a row for each algorithm; for programs, a row for each of its flaws."""
     of_audit = "label algorithm neighbours mode joint delta provable pairs loss"
     columns: list[TableColumn[Any]] = [
         *(column.at(itemgetter(0), column.name) for column in names(of_audit)),
@@ -222,7 +222,7 @@ def audits_table(audits: Sequence[Audited]) -> TextTable:
 
 
 def flaws_table(shown: Sequence[tuple[KnownFlaw, Finding | None]]) -> TextTable:
-    """Returns a row for each known flaw: what a paper gets wrong, and how an audit shows it."""
+    """A row for each known flaw: what a paper gets wrong, and how an audit shows it."""
 
     of_found = {column.name: column.at(itemgetter(1), column.name) for column in OF_FOUND}
 

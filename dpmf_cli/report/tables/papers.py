@@ -1,4 +1,4 @@
-"""The tables of papers: verdicts on a paper's claims, its printed cells, and what Neera et al. (2020) tabulate.
+"""The tables of papers: verdicts on a paper's claims, its printed values, and what Neera et al. (2020) tabulate.
 
 These are messages sent in the local model (table 1) and improvements over ISGD (section 4.3).
 """
@@ -19,7 +19,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.statistics import sd_over_folds
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings
 from dpmf_cli.papers.printed import load
-from dpmf_cli.papers.record import Cell, Explored, Record
+from dpmf_cli.papers.record import Explored, PrintedValue, Record
 from dpmf_cli.papers.space import Setting
 from dpmf_cli.papers.verdicts import Judged, judged, of_theorem
 from dpmf_cli.privacy.curator import Curator
@@ -41,7 +41,7 @@ def verdicts(record: Record, claim: Claim) -> Iterator[tuple[str, Judged]]:
 
 
 def of_verdict(verdict: Judged, data: str) -> tuple[str, ...]:
-    """Returns the row of a verdict on an inequality: what it is, on which data set, and the inequality."""
+    """The row of a verdict on an inequality: what it is, on which data set, and the inequality."""
     return verdict.word, data or NONE, verdict.text
 
 
@@ -51,7 +51,7 @@ def claims_text(
     header: tuple[str, ...] = ("verdict", "on", "inequality"),
     row: Callable[[Judged, str], tuple[str, ...]] = of_verdict,
 ) -> TextTable:
-    """Returns a group for each claim, with a `row` for each inequality and data set."""
+    """A group for each claim, with a `row` for each inequality and data set."""
     groups = []
     for claim in paper.claims:
         rows, absent = [], []
@@ -67,38 +67,38 @@ def claims_text(
     return TextTable(header, "l" * len(header), tuple(groups), notes)
 
 
-def cells_text(found: Explored) -> TextTable:
-    """Returns a row for each printed cell: what the shipped setting has on all folds, and how many settings agree."""
+def printed_values_text(found: Explored) -> TextTable:
+    """A row for each printed value: what the shipped setting has on all folds, and how many settings agree."""
 
-    def row(name: str, cell: Cell) -> tuple[str, ...]:
+    def row(name: str, value: PrintedValue) -> tuple[str, ...]:
         off = [each.off[name] for each in found.tried if name in each.off]
         return (
             name,
-            significant(cell.printed),
-            "not on the grid" if cell.measured is None else significant(cell.measured),
-            NONE if cell.gap is None else signed(cell.gap, 4),
-            agreement(cell.off),
+            significant(value.printed),
+            "not on the grid" if value.measured is None else significant(value.measured),
+            NONE if value.gap is None else signed(value.gap, 4),
+            agreement(value.off),
             f"{sum(agreement(each) is Agreement.AGREES for each in off)} of {len(off)}",
         )
 
     best = most_agreeing([found])
     choices = zip(found.values(best).items(), best, strict=True)
     return TextTable(
-        header=("cell", "printed", "measured", "gap", "it", "settings that agree"),
+        header=("place", "printed", "measured", "gap", "it", "settings that agree"),
         alignment="lrrrlr",
         groups=(Group(found.title, tuple(row(*printed) for printed in found.printed.items())),),
-        notes=tuple(lines("notes/cells", choices=choices)),
+        notes=tuple(lines("notes/printed_values", choices=choices)),
     )
 
 
 def agreeing(found: Sequence[Explored], setting: Setting) -> Counter[Agreement]:
-    """Returns how many printed cells of some data sets agree, are near and differ in a setting."""
+    """How many printed values of some data sets agree, are near and differ in a setting."""
     tried = [each for of in found for each in of.tried if each.setting == setting]
     return Counter(agreement(off) for each in tried for off in each.off.values())
 
 
 def most_agreeing(found: Sequence[Explored]) -> Setting:
-    """Returns the setting, of those tried on all of these data sets, in which the most printed cells agree."""
+    """The setting, of those tried on all of these data sets, in which the most printed values agree."""
     common = [each.setting for each in found[0].tried]
     common = [each for each in common if all(any(each == of.setting for of in one.tried) for one in found)]
 
@@ -125,7 +125,7 @@ class Sent:
 
 
 def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -> list[Sent]:
-    """Simulates each entry once, on all ratings at ε = 1, and returns what users really sent and received.
+    """What users send and receive, from a simulation of each entry, on all ratings at ε = 1.
 
     Entries that are not of the local model have no messages and are left out.
     """
@@ -142,7 +142,7 @@ def traffic(entries: Sequence[PrivateAlgorithm], ratings: Ratings, title: str) -
 
 
 def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTable:
-    """Returns a row for each method; for programs, `group` is the title."""
+    """A row for each method; for programs, `group` is the title."""
     columns: list[TableColumn[Sent]] = [
         TableColumn("group", lambda each: title),
         TableColumn("method"),
@@ -162,12 +162,12 @@ def traffic_table(sent: Sequence[Sent], ratings: Ratings, title: str) -> TextTab
 
 
 def mean_of_messages(experiment: Experiment) -> Measured | None:
-    """Returns the experiment's `local_mean` if it is complete: a method with a larger error has learned nothing."""
+    """The experiment's `local_mean` if it is complete: a method with a larger error has learned nothing."""
     return next((c for c in experiment.curves if c.algorithm == "local_mean" and not c.missing), None)
 
 
 def learned_nothing_table(experiment: Experiment) -> TextTable | None:
-    """Returns the ε at which local curves are worse than the mean of the perturbed values; None without that mean."""
+    """The ε at which local curves are worse than the mean of the perturbed values; None without that mean."""
     floor = mean_of_messages(experiment)
     if floor is None:
         return None
@@ -225,8 +225,6 @@ def improvements(experiments: Sequence[Experiment]) -> Iterator[SimpleNamespace]
 
 
 def improvements_table(experiments: Sequence[Experiment]) -> TextTable:
-    """Returns a row for each improvement."""
-
     def lower(each: SimpleNamespace) -> str:
         spread = "" if each.lower_sd is None else f" ± {each.lower_sd:.1f}"
         return "" if each.lower_percent is None else f"{each.lower_percent:.1f}{spread} %"

@@ -61,7 +61,7 @@ NOT_PROVABLE = "No ε can be proved for what was run; ordered by the ε that is 
 def combined_table(
     experiments: Sequence[Experiment], *, bar: ranking.Bar = "ia", notes: Sequence[str] = ()
 ) -> TextTable:
-    """Returns all curves of the experiments, ranked within groups by the provable ε at which they meet `bar`.
+    """All curves of the experiments, ranked within groups by the provable ε at which they meet `bar`.
 
     `notes` are the caller's lines below the table, for people.
     """
@@ -118,7 +118,7 @@ def _of_bar(bar: ranking.Bar) -> Iterator[TableColumn[Any]]:
 
 
 def short_label(standing: ranking.Standing) -> str:
-    """Returns the label without what other columns and the heading say: `ISGD` for `ISGD, bounded, published`."""
+    """The label without what other columns and the heading say: `ISGD` for `ISGD, bounded, published`."""
     curve, label = standing.curve, standing.curve.label.removesuffix(", tuned")
     for word in (curve.mode, curve.neighbours, "personalised"):
         label = label.removesuffix(f", {word}") or label
@@ -126,7 +126,7 @@ def short_label(standing: ranking.Standing) -> str:
 
 
 def short_marked(standing: ranking.Standing) -> str:
-    """Returns the short label with the marks of joint DP and of (ε, δ)."""
+    """The short label with the marks of joint DP and of (ε, δ)."""
     return short_label(standing) + marks(joint=standing.curve.joint, delta=standing.curve.delta)
 
 
@@ -139,7 +139,7 @@ MOST_NAMED = 3
 
 
 def found_in(experiments: Sequence[Experiment]) -> list[ranking.Frontier]:
-    """Returns the frontiers of all curves of these experiments, except for points of sweeps."""
+    """The frontiers of all curves of these experiments, except for points of sweeps."""
     return ranking.frontiers(ranking.standings(*experiments))
 
 
@@ -148,7 +148,7 @@ def frontier_table(
     found: Sequence[ranking.Frontier] | None = None,
     notes: Sequence[str] = (),
 ) -> TextTable:
-    """Returns a row for each ε, by data set and guarantee; all frontiers, or `found`. `notes` are for people."""
+    """A row for each ε, by data set and guarantee; all frontiers, or `found`. `notes` are for people."""
 
     def title(lead: ranking.Lead) -> tuple[str, str]:
         what = f"{lead.first.experiment.title}: {lead.guarantee}, {kind(lead.guarantee.delta)}"
@@ -165,32 +165,29 @@ def frontier_table(
         level=_level,
     )
     to = [f"to_{bar}" for bar in ranking.BARS]
-    last = "cost" if any(lead.first.curve.twin for lead in leads) else "to_clean"
+    last = "cost" if any(lead.first.curve.noise_free for lead in leads) else "to_clean"
     shown = ("epsilon", "label", "source", "mode", "rmse", *to, last, "tied")
     return tabled(leads, FRONTIER, shown, title=title, notes=[*said, *notes])
 
 
 def kind(delta: float) -> str:
-    """Says in words whether an ε is pure or (ε, δ)."""
     return f"(ε, δ) with δ = {delta:g}" if delta else "pure ε"
 
 
 def _beside(lead: ranking.Lead) -> str:
-    """Names methods that are tied with the first; with the mode, if the two differ only in the mode."""
+    """The methods that are tied with the first; with the mode, if the two differ only in the mode."""
     first, more, unpaired = lead.first, len(lead.tied) - MOST_NAMED, len(lead.unpaired)
 
     def name(best: ranking.Best) -> str:
         return short_marked(best) + f", {best.curve.mode}" * (short_label(best) == short_label(first))
 
     names = [name(each) for each in lead.tied[:MOST_NAMED]]
-    names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds or runs: nobody can tell"] * (
-        unpaired > 0
-    )
+    names += [f"{more} more"] * (more > 0) + [f"{unpaired} on other folds or runs: unknown"] * (unpaired > 0)
     return "; ".join(names) or NONE
 
 
 def _spends_less(lead: ranking.Lead) -> str:
-    """Returns the ε that the method spends at its lowest error, if that is less than the ε of the row."""
+    """The ε that the method spends at its lowest error, if that is less than the ε of the row."""
     least = lead.first.spent
     return f" (at {_small_cell(least)})" if least < lead.epsilon * (1 - TOLERANCE) else ""
 
@@ -202,7 +199,7 @@ def _small_cell(epsilon: float) -> str:
 def _gap(
     name: str, head: str, level_of: Callable[[Experiment], Measured | None]
 ) -> TableColumn[ranking.Lead]:
-    """Returns the column of how far the leader is above a baseline, in rating units, and ° where that needs no ε."""
+    """The column of how far the leader is above a baseline, in rating units, and ° where that needs no ε."""
 
     def gap(lead: ranking.Lead) -> float | None:
         level = level_of(lead.first.experiment)
@@ -253,7 +250,7 @@ FRONTIER: tuple[TableColumn[ranking.Lead], ...] = (
 
 
 def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], list[str]]:
-    """Returns the experiments without reductions of another one here on the same data, and a note on each reduction.
+    """The experiments without reductions of another one here on the same data, and a note on each reduction.
 
     A reduction would put every algorithm into the table a second time, measured on fewer folds or runs.
     """
@@ -268,7 +265,7 @@ def whole_first(experiments: Sequence[Experiment]) -> tuple[list[Experiment], li
 
 
 def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
-    """Draws settings and differences of each pair in `table` and `md`; in `csv`, the differences of all pairs.
+    """Settings and differences of each pair in `table` and `md`; in `csv`, the differences of all pairs.
 
     In `json` a pair is an object with both; several pairs are a list of such objects. Raises `DpmfError` for an
     unknown format.
@@ -296,7 +293,7 @@ def comparisons_text(several: Sequence[Compared], form: str = "table") -> str:
 
 
 def settings_table(several: Sequence[Compared]) -> TextTable:
-    """Returns the settings in which any experiment differs from the first, with columns A, B and so on for each."""
+    """The settings in which any experiment differs from the first, with columns A, B and so on for each."""
     letters = [*ascii_uppercase, *map(str, range(27, len(several) + 2))][: len(several) + 1]
     runs = [several[0].names[0], *(compared.names[1] for compared in several)]
     firsts = {each.setting: each.a for compared in several for each in compared.settings}
@@ -312,7 +309,7 @@ def settings_table(several: Sequence[Compared]) -> TextTable:
 
 
 def _value(value: Any) -> str:
-    """Returns a setting as a config has it; of a long list, only the ends."""
+    """A setting as a config has it; of a long list, only the ends."""
     if value is None:
         return NONE
     if isinstance(value, list) and len(value) > 6:
@@ -340,10 +337,8 @@ def _finite(value: float, form: str) -> str:
 
 
 def differences_table(compared: Compared) -> TextTable:
-    """Returns one experiment's errors beside another's, at each ε that both have.
-
-    Curves that are the same at every ε have rows for programs only.
-    """
+    """One experiment's errors beside another's, at each ε that both have. Curves that are the same at every ε have
+    rows for programs only."""
 
     def pair(each: ranking.Difference) -> tuple[str, str]:
         a, b = each.label_a, each.label_b
@@ -404,7 +399,7 @@ class Tuned:
 def tuned_table(
     rows: Sequence[Tuned], grid: Sequence[float], sign: str, title: str, metric: Metric
 ) -> TextTable:
-    """Returns a metric of entries as written and tuned, at each ε (or θ: `sign`) of a grid, and what was chosen."""
+    """A metric of entries as written and tuned, at each ε (or θ: `sign`) of a grid, and what was chosen."""
 
     def of(part: str, at: int) -> TableColumn[Tuned]:
         value = f"{grid[at]:g}"

@@ -46,10 +46,10 @@ def test_local_curves_are_in_sight_from_end_to_end() -> None:
 
 def test_a_level_without_noise_is_as_a_curve_and_more_is_better_cuts_nothing() -> None:
     line = Line("a", Look(0, 0), np.arange(2.0), np.array([9.0, 1.0]))
-    twin = Level("no noise", 2.0, look=Look(0, 0))
-    assert limits_of(RMSE, [line, Level("GA", 1.1), twin])[1] == pytest.approx(1.106)
+    noise_free = Level("no noise", 2.0, look=Look(0, 0))
+    assert limits_of(RMSE, [line, Level("GA", 1.1), noise_free])[1] == pytest.approx(1.106)
     ndcg = replace(RMSE, key="ndcg@5", larger_is_better=True)
-    assert limits_of(ndcg, [line, twin]) == pytest.approx((0.52, 9.48))
+    assert limits_of(ndcg, [line, noise_free]) == pytest.approx((0.52, 9.48))
     banded = replace(line, low=line.y - 1, high=np.array([np.inf, 2.0]))
     assert limits_around([banded, Level("GA", -1.0)]) == pytest.approx((-1.6, 9.6))
 

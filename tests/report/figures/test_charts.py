@@ -10,7 +10,7 @@ import pytest
 from dpmf_cli.evaluation.curves import Experiment
 from dpmf_cli.report.figures.charts import Level, Line, loss_of, swept_series
 from dpmf_cli.report.figures.style import GREY_LEVEL
-from tests.evaluation.made_curves import twin_of
+from tests.evaluation.made_curves import noise_free_of
 from tests.report.conftest import make, of_theta
 from tests.report.figures.made import values_of
 
@@ -57,7 +57,7 @@ def test_an_epsilon_that_one_value_alone_has_is_no_line() -> None:
 def test_a_loss_is_paired_by_fold() -> None:
     (curve,) = of_theta(make(1)).curves
     levels = np.linspace(0.8, 1.2, 10)
-    paired = replace(curve, twin=twin_of(levels), rmse=levels[:, None, None] + np.full((10, 5, 16), 0.1))
+    paired = replace(curve, noise_free=noise_free_of(levels), rmse=np.full((16, 5, 10), levels + 0.1).T)
     loss = loss_of(make(1), paired)
     np.testing.assert_allclose(loss[[0, 2, 3]], 0.1)
     np.testing.assert_allclose(loss[1], 0.0, atol=1e-12)
@@ -65,7 +65,7 @@ def test_a_loss_is_paired_by_fold() -> None:
 
 def test_a_loss_that_is_not_known_is_no_number() -> None:
     (curve,) = of_theta(make(1)).curves
-    for unknown in (replace(curve, twin=None), replace(curve, missing=1)):
+    for unknown in (replace(curve, noise_free=None), replace(curve, missing=1)):
         assert np.isnan(loss_of(make(1), unknown)).all()
     diverged = curve.rmse.copy()
     diverged[2, 1, 3] = np.inf

@@ -133,7 +133,7 @@ def test_what_was_not_run_names_its_command_and_what_it_waits_for(tmp_path: Path
     assert "its config is not here" in unknown.why
 
 
-def test_printed_cells_of_absent_data_are_unmet(tmp_path: Path) -> None:
+def test_printed_values_of_absent_data_are_unmet(tmp_path: Path) -> None:
     view = exhibit_view(of_paper("friedman2016", "Table 5"), tmp_path)
     assert {row.agreement for row in view.rows} == {Agreement.MISSING}
     assert len(view.rows) == 24  # 28 cells less four dashes

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from dpmf_cli.cli.main import app
 from dpmf_cli.evaluation.crossings import find_crossings
 from dpmf_cli.experiment.config import load_config
-from dpmf_cli.papers.printed_cells import beside_print, with_printed_cells
+from dpmf_cli.papers.printed_values import beside_print, with_printed_values
 from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table
 from dpmf_cli.report.tables.layout import (
     Group,
@@ -140,7 +140,7 @@ def test_crossings_fit_a_column(form: str) -> None:
     )
     experiment = replace(experiment, curves=(longer, *experiment.curves[1:]))
     printed = form == "printed"
-    crossings = with_printed_cells(beside_print(experiment)) if printed else find_crossings(experiment)
+    crossings = with_printed_values(beside_print(experiment)) if printed else find_crossings(experiment)
     drawn = draw(crossings_table(crossings), "latex")
     assert "not reached in the grid" in drawn
     assert ("printed" in drawn.splitlines()[3]) == (form == "printed")
@@ -151,7 +151,7 @@ def test_baselines_fit_a_column() -> None:
     assert least_width(draw(baselines_table(baseline_rows(make(1))), "latex")) <= COLUMN
 
 
-def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
+def test_the_command_adds_printed_values_by_what_is_in_the_data_folder(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ml-1m.zip").touch()
@@ -161,7 +161,7 @@ def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
     added = {(row["dataset"], row["status"]) for row in rows if not row["experiment"]}
     absent = {(key, "data not present") for key in ("ml-100k", "ml-10m", "netflix")}
     assert added == {("ml-1m", "not run"), *absent}
-    note = "not run: no experiment here reproduces this cell of Friedman et al.'s tables 4 and 5\n"
+    note = "not run: no experiment here reproduces this value of Friedman et al.'s tables 4 and 5\n"
     assert note in CliRunner().invoke(app, [*asked, "table"], catch_exceptions=False).stdout
     assert "not run" not in CliRunner().invoke(app, asked[:2], catch_exceptions=False).stdout
 
@@ -169,7 +169,7 @@ def test_the_command_adds_printed_cells_by_what_is_in_the_data_folder(
 def test_the_command_sets_print_beside_what_reproduces_a_table(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpmf_cli.papers.printed_cells.printed_crossing", lambda *_: 0.25)
+    monkeypatch.setattr("dpmf_cli.papers.printed_values.printed_crossing", lambda *_: 0.25)
     asked = ["crossings", *(str(results / name) for name in ("ml100k_bounded", "mine")), "--format", "json"]
     rows = json.loads(CliRunner().invoke(app, asked, catch_exceptions=False).stdout)
     assert {(row["experiment"], row["printed"]) for row in rows} == {("ml100k_bounded", 0.25), ("mine", None)}

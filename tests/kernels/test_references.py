@@ -1,6 +1,6 @@
-"""Plain twins of the kernels that add noise: they compute the same, and a witness sees what they measure.
+"""Python references of the kernels that add noise: they compute the same, and a recorder sees what they measure.
 
-Compiled kernels round released numbers to the grid, and measure the same as their plain twins.
+Compiled kernels round released numbers to the grid, and measure the same as their Python references.
 """
 
 from collections.abc import Callable
@@ -24,13 +24,13 @@ from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.mechanisms import keyed_laplace, laplace, repeated_k_norm
 from dpmf_cli.privacy.neighbours import Neighbours
-from dpmf_cli.privacy.release import NoisyKernel, Numbers, Release, Witness
+from dpmf_cli.privacy.release import NoisyKernel, Numbers, Recorder, Release
 from dpmf_cli.privacy.sensitivity import Sensitivity
 from dpmf_cli.testing.contract import Silencing
 from tests.conftest import make_ratings
 from tests.kernels.test_gradients import descended
 from tests.kernels.test_similarities import STEPS, one_step
-from tests.witnesses import Passing
+from tests.recorders import Passing
 
 USERS, ITEMS, FACTORS = 9, 7, 2
 EVERYONE = make_ratings(5, n_users=USERS, n_items=ITEMS)
@@ -104,7 +104,7 @@ USES = {
 }
 
 
-class Watching(Witness):
+class Watching(Recorder):
     """Counts how many times each number of each model is published, and publishes it unchanged."""
 
     def __init__(self, count: int) -> None:
@@ -123,8 +123,8 @@ def start(grid: int = len(GRID)) -> FactorModel:
     return factor_model(p, q, rng.normal(0, 0.3, (USERS, grid)), rng.normal(3.2, 0.3, (ITEMS, grid)))
 
 
-def curator_of(epsilons: np.ndarray, witness: Witness | None) -> Curator:
-    return Curator(Ledger(epsilons), Streams(1, "data", "test", 0, 0), witness)
+def curator_of(epsilons: np.ndarray, recorder: Recorder | None) -> Curator:
+    return Curator(Ledger(epsilons), Streams(1, "data", "test", 0, 0), recorder)
 
 
 def table(model: FactorModel) -> np.ndarray:
@@ -132,18 +132,18 @@ def table(model: FactorModel) -> np.ndarray:
     return np.concatenate(list(model.published.values()))
 
 
-def used(use: Use, epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
+def used(use: Use, epsilons: np.ndarray, recorder: Recorder | None) -> np.ndarray:
     model = start(len(epsilons))
-    use.draw(use.count, curator_of(epsilons, witness)).inside(use.kernel, model, *use.arguments)
+    use.draw(use.count, curator_of(epsilons, recorder)).inside(use.kernel, model, *use.arguments)
     return table(model)
 
 
-def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
+def products(epsilons: np.ndarray, recorder: Recorder | None) -> np.ndarray:
     """Groups of models; the last group is not full."""
     rng, size = np.random.default_rng(3), triangle_size(ITEMS)
     items, users = (rng.normal(centre, 0.4, (n, len(GRID))) for centre, n in ((3.5, ITEMS), (0, USERS)))
     weights = rng.random(USERS)
-    release, found = numbers(size, curator_of(epsilons, witness)), []
+    release, found = numbers(size, curator_of(epsilons, recorder)), []
     for first in range(0, len(epsilons), AT_ONCE):
         part = slice(first, min(first + AT_ONCE, len(epsilons)))
         released, own = np.empty((part.stop - part.start, size), np.float32), (items[:, part], users[:, part])
@@ -153,23 +153,23 @@ def products(epsilons: np.ndarray, witness: Witness | None) -> np.ndarray:
     return np.concatenate(found).T
 
 
-Run = Callable[[np.ndarray, Witness | None], np.ndarray]
+Run = Callable[[np.ndarray, Recorder | None], np.ndarray]
 TO_THE_BIT: dict[str, Run] = {
     **{name: partial(used, USES[name]) for name in ("descend_perturbed", "descend_noisy_errors")},
-    "step_noisy": lambda epsilons, witness: table(descended(0.0, epsilons, witness)),
-    "step_noisy, with momentum": lambda epsilons, witness: table(descended(0.8, epsilons, witness)),
+    "step_noisy": lambda epsilons, recorder: table(descended(0.0, epsilons, recorder)),
+    "step_noisy, with momentum": lambda epsilons, recorder: table(descended(0.8, epsilons, recorder)),
     **{f"similarities, {name}": partial(one_step, *step) for name, step in STEPS.items()},
     "release_products": products,
 }
-"""Kernels whose twins give the same bytes: (epsilons, witness) → (…, E) the result."""
+"""Kernels whose references give the same bytes: (epsilons, recorder) → (…, E) the result."""
 RUNS: dict[str, Run] = {**{name: partial(used, use) for name, use in USES.items()}, **TO_THE_BIT}
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_twin_does_what_its_kernel_does_with_what_is_published(name: str) -> None:
+def test_a_reference_does_what_its_kernel_does_with_what_is_published(name: str) -> None:
     """For two groups of models. Without noise the result is another in every model, so the comparisons have power.
 
-    Keyed noise, which no witness can choose, is included: it is published on a grid.
+    Keyed noise, which no recorder can choose, is included: it is published on a grid.
     """
     run = RUNS[name]
     compiled, plain, without_noise = run(GRID, None), run(GRID, Passing()), run(SILENT, None)
@@ -190,23 +190,23 @@ def test_every_number_is_measured_once_at_its_place_in_every_model(use: Use) -> 
 @pytest.mark.parametrize("epsilon", [0.3, 4.0, 100.0])
 @pytest.mark.parametrize("name", [name for name in RUNS if "survivors" not in name])
 def test_a_kernel_gives_the_same_wherever_in_its_cell_a_number_lies(name: str, epsilon: float) -> None:
-    """The kernel measures what its twin does, and rounds. (Keyed noise is drawn inside of it.)"""
-    witnesses = None, *map(Passing, (0.25, 0.0, -0.25))
-    assert len({RUNS[name](np.array([epsilon]), each).tobytes() for each in witnesses}) == 1
+    """The kernel measures what its reference does, and rounds. (Keyed noise is drawn inside of it.)"""
+    recorders = None, *map(Passing, (0.25, 0.0, -0.25))
+    assert len({RUNS[name](np.array([epsilon]), each).tobytes() for each in recorders}) == 1
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("threshold", [0.4, 0.799, 0.801])
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 3.0, 40.0])
 def test_dropped_cells_leave_even_infinite_factors_alone(epsilon: float, threshold: float) -> None:
-    """Rated or blank, in the kernel and in its twin: 0·∞ is no number, and would tell which cells were visited."""
+    """Rated or blank, in the kernel and in its reference: 0·∞ is no number, and would tell which cells were visited."""
     found = []
-    for witness in (None, Passing()):
+    for recorder in (None, Passing()):
         model = start(2)
         for group in model.groups:
             group.rows("items")[:] = np.inf
         order = np.arange(ITEMS, dtype=np.int32), np.zeros(USERS, np.int64)
-        release = cells(CELLS, curator_of(np.array([epsilon, 1e-3]), witness))
+        release = cells(CELLS, curator_of(np.array([epsilon, 1e-3]), recorder))
         release.inside(descend_survivors, model, RATINGS, Sgd(0.1, 0.05, 0.8, threshold=threshold), *order)
         found.append(model.groups[0].rows("users")[..., 0])
     assert np.array_equal(found[0], found[1], equal_nan=True)

@@ -1,15 +1,15 @@
-"""Witnesses of releases, for tests."""
+"""Recorderes of releases, for tests."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmf_cli.privacy.release import Numbers, Release, Witness
+from dpmf_cli.privacy.release import Numbers, Recorder, Release
 
 
-class Noting(Witness):
-    """A witness that publishes what would be published without it, and records the clean numbers.
+class Noting(Recorder):
+    """A recorder that publishes what would be published without it, and records the clean numbers.
 
     seen   the measured numbers, by step, number of the draw, place of the first number, and place of the first
     model
@@ -29,7 +29,7 @@ class Noting(Witness):
 
 
 @dataclass(frozen=True)
-class Passing(Witness):
+class Passing(Recorder):
     """Publishes everything unchanged, except that a compiled kernel's sums end `offset` off the grid."""
 
     offset: float | None = None
