@@ -142,12 +142,13 @@ def _code(arguments: tuple[str, ...]) -> int:
 
 
 def run_config(folder: Path, name: str, text: str = "", **more: Any) -> experiment.Finished:
-    """Runs `name`.yaml of a folder, which `text` replaces, in this process, without data except those that it makes."""
+    """Runs `name`.yaml of a folder, which `text` replaces, here, without pictures, and with no data but its own."""
     path = folder / f"{name}.yaml"
     if text:
         path.write_text(text)
     folders = Folders(folder, folder / "cache", folder, folder / "results")
-    return experiment.run(load_config(path), folders, **more)
+    with mock.patch("dpmf_cli.report.figures.style.file_of", lambda draw, form: form.encode()):
+        return experiment.run(load_config(path), folders, **more)
 
 
 def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:

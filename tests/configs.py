@@ -1,5 +1,6 @@
 """The shipped configs, and helpers to read configs from text, for tests of what is accepted and what is not."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ def shipped(root: Path = ROOT) -> list[Path]:
 
 
 SHIPPED = shipped()
+loaded = cache(load_config)  # for the shipped ones, at which several tests look: to load all takes seconds
 
 GOOD = """\
 dataset: ml-100k

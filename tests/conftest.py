@@ -12,23 +12,24 @@ from hypothesis import settings
 from dpmf_cli.core.compiled import machine_code
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.experiment.running import calibration
-from dpmf_cli.experiment.running.calibration import REFERENCE
+from dpmf_cli.experiment.running.calibration import REFERENCE, measure
 from dpmf_cli.testing import make_ratings
 from tests.real_data import FOLDER
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
-__all__ = ["make_ratings", "pytest_make_collect_report", "pytest_runtest_makereport"]
+__all__ = ["make_ratings", "measure", "pytest_make_collect_report", "pytest_runtest_makereport"]
 
 
 def pytest_configure() -> None:
-    """Lets tests share compiled kernels, and restores the handlers of signals.
+    """Lets tests share compiled kernels, takes the reference machine for this one, and restores handlers of signals.
 
-    Without shared kernels, each test with a cache of its own would compile for seconds. A suite that was started in
-    the background or under `nohup` ignores signals, and so would all processes that it starts.
+    A test with a cache of its own would otherwise compile kernels and measure this machine, each for seconds. A suite
+    in the background or under `nohup` ignores signals, and so would all processes that it starts.
     """
     settings.register_profile("tests", deadline=None)  # a busy machine needs more than the default of 200 ms
     settings.load_profile("tests")
     os.environ.setdefault("DPMF_KERNELS", str(machine_code.place()))
+    calibration.measure = lambda program: REFERENCE
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)
@@ -47,7 +48,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     seconds: dict[str, float] = defaultdict(float)
     for report in (each for found in terminalreporter.stats.values() for each in found):
         if isinstance(report, pytest.TestReport):
-            seconds[report.nodeid.rpartition("/")[0]] += report.duration
+            seconds[report.nodeid.partition("::")[0].rpartition("/")[0]] += report.duration
     terminalreporter.section("seconds by folder")
     for folder, spent in sorted(seconds.items(), key=lambda item: -item[1]):
         terminalreporter.line(f"{spent:8.1f}  {folder}")
@@ -59,9 +60,9 @@ def ratings() -> Ratings:
 
 
 @pytest.fixture
-def reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans use the reference machine, because measuring this one takes longer than a small run."""
-    monkeypatch.setattr(calibration, "measure", lambda program: REFERENCE)
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of pictures, runs write the names of their formats: to draw two takes half of the time of a small run."""
+    monkeypatch.setattr("dpmf_cli.report.figures.style.file_of", lambda draw, form: form.encode())
 
 
 @pytest.fixture(scope="session")

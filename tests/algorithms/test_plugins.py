@@ -19,7 +19,7 @@ from dpmf_cli.experiment.config import load_config
 from dpmf_cli.testing import fit, predict_all
 from tests import command
 
-pytestmark = pytest.mark.usefixtures("reference_machine")
+pytestmark = pytest.mark.usefixtures("undrawn")
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "private_item_average.py"
 NAME = "private_item_average"
 CONFIG = f"""\

@@ -7,7 +7,7 @@ import pytest
 
 from tests.runs.tiny import Place
 
-pytestmark = pytest.mark.usefixtures("reference_machine")
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 SHOP = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 60, ratings: 3000}

@@ -74,10 +74,11 @@ IMPORTED = {
 """The heavy modules that commands may import where results are finished."""
 
 
-def test_commands_import_no_more_than_they_need(tmp_path: Path) -> None:
+def test_commands_import_no_more_than_they_need(tmp_path: Path, undrawn: None) -> None:
     made_up = "{kind: synthetic, like: ml-100k, users: 60, items: 40, ratings: 900}"
     (tmp_path / "mine.yaml").write_text(f"dataset: {made_up}\nepsilons: [1, 9]\nalgorithms: [pge]\n")
-    _, _, known = (dpmf(tmp_path, tmp_path, command, "mine.yaml") for command in ("run", "crossings", "run"))
+    words = "run -j 1 mine.yaml", "crossings mine.yaml", "run mine.yaml"
+    _, _, known = (dpmf(tmp_path, tmp_path, *each.split()) for each in words)
     for command, allowed in IMPORTED.items():
         code = f"""import sys; from dpmf_cli.cli.main import app; sys.argv = "dpmf {command}".split()
 try: app()
@@ -118,14 +119,15 @@ def test_the_newest_answers_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [remembered.recall(str(at)) for at in range(4)] == [None, None, 2, 3]
 
 
-def test_a_run_on_other_data_is_not_remembered(tmp_path: Path) -> None:
+def test_a_run_on_other_data_is_not_remembered(tmp_path: Path, undrawn: None) -> None:
     rows = [f"u{user},i{item},{1 + user * item % 5}\n" for user in range(20) for item in range(9)]
     csv = "{kind: csv, name: r, path: r.csv, separator: ',', header: false, duplicates: last, "
     keys = "columns: {user: 0, item: 1, rating: 2}, scale: {minimum: 1, maximum: 5}}\nepsilons: [1]\nalgorithms: [pge]\n"
     (tmp_path / "own.yaml").write_text(f"dataset: {csv}{keys}")
     for given, says in ((rows, ""), ([*rows, rows[0]], "1 of 181 rows"), (rows[1:], "changed")):
         (tmp_path / "r.csv").write_text("".join(given))
-        assert says in dpmf(tmp_path, tmp_path, "run", "own.yaml", expect=2 * (says == "changed")).stderr
+        done = dpmf(tmp_path, tmp_path, "run", "own.yaml", "-j", "1", expect=2 * (says == "changed"))
+        assert says in done.stderr
 
 
 def limited(mebibytes: int, code: str, **environment: str) -> subprocess.CompletedProcess[str]:

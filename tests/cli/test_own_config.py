@@ -26,7 +26,7 @@ from dpmf_cli.studies.session import print_answer
 from tests.command import dpmf
 from tests.datasets.building import zipped
 
-pytestmark = pytest.mark.usefixtures("reference_machine")
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 SMALL = MagicMock(n_users=200, n_items=50, __len__=lambda _: 2500)
 RNG = random.Random(5)

@@ -21,9 +21,9 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.experiment.config.documents import MOST_FILES, read
 from dpmf_cli.experiment.config.entries import with_inherited
-from dpmf_cli.experiment.config.loading import file_schema
+from dpmf_cli.experiment.config.loading import file_schema, reduced
 from tests.committed import ROOT
-from tests.configs import FILE, GOOD, HEAD, SHIPPED, SHOP, cases, load, shipped, written
+from tests.configs import FILE, GOOD, HEAD, SHIPPED, SHOP, cases, load, loaded, shipped, written
 
 ACCEPTED, FLAGGED = cases("accepted"), cases("flagged")
 THETAS = GOOD.replace("epsilons", "thetas")
@@ -57,8 +57,9 @@ def test_what_is_read(tmp_path: Path, case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_configs_are_valid_and_an_editor_flags_nothing(path: Path) -> None:
-    assert load_config(path).name == path.stem
+def test_shipped_configs_are_valid_can_be_reduced_and_an_editor_flags_nothing(path: Path) -> None:
+    small = reduced(loaded(path), held_out=1, runs=1)
+    assert (small.folds_run, small.runs, loaded(path).name, "." in path.stem) == (1, 1, path.stem, False)
     assert path.read_text().startswith("# yaml-language-server: $schema=schema.json\n")
     assert [error.message for error in SCHEMA.iter_errors(read(path).data)] == []
 

@@ -88,13 +88,6 @@ def test_what_was_changed_is_in_the_name(whole: ExperimentConfig) -> None:
     assert flags("ml-100k", 2, None) == ["--dataset", "ml-100k", "--held-out", "2"]
 
 
-@pytest.mark.parametrize("name", OF_REPOSITORY)
-def test_every_shipped_config_can_be_reduced_to_a_fold_and_a_run(name: str) -> None:
-    small = reduced(load_config(OF_REPOSITORY[name]), held_out=1, runs=1)
-    assert (small.folds_run, small.runs) == (1, 1)
-    assert "." not in name
-
-
 def test_what_makes_no_experiment_is_refused_in_the_words_of_the_command_line(
     whole: ExperimentConfig,
 ) -> None:

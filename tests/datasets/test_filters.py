@@ -222,7 +222,6 @@ def test_the_ledger_notes_what_no_epsilon_covers(tmp_path: Path, neighbours: str
     assert (note in text) == noted
 
 
-@pytest.mark.usefixtures("reference_machine")
 def test_a_release_is_refused_where_no_epsilon_covers_the_choice_and_says_so_otherwise(
     tmp_path: Path, session_cache: Path
 ) -> None:

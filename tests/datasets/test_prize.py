@@ -165,7 +165,7 @@ def test_a_list_that_cannot_be_used_says_why(data: Path, cache: Path, case: dict
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.usefixtures("reference_machine")
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("which", ["probe", "judging"])
 def test_a_whole_run_on_a_fixed_test_set(
     tmp_path: Path,

@@ -139,7 +139,7 @@ algorithms: [pge]
 """
 
 
-@pytest.mark.usefixtures("reference_machine")
+@pytest.mark.usefixtures("undrawn")
 def test_plan_and_run_say_it_of_own_ratings(tmp_path: Path) -> None:
     rows = "".join(f"{u},{i},{1 + (u + i * i) % 5}\n" for u in range(60) for i in range(20))
     (tmp_path / "r.csv").write_text(f"u,i,r\n{rows}0,0,3\n1,0,3\n")

@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from dpmf_cli.datasets import catalog
-from dpmf_cli.experiment.config import load_config
 from dpmf_cli.papers.claims import ANY, LARGE, all_papers, paper
 from dpmf_cli.papers.evidence import Evidence
 from dpmf_cli.papers.printed import papers
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.rules import Theorem, digest_of, margins, rules_of
 from dpmf_cli.papers.space import explored, space
-from tests.configs import SHIPPED
+from tests.configs import SHIPPED, loaded
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = {path.stem for path in SHIPPED}
@@ -43,7 +42,7 @@ def test_every_shipped_config_is_in_an_exhibit_and_every_name_is_a_config() -> N
 
 
 def test_whoever_has_a_large_data_set_runs_all_that_needs_it_at_once() -> None:
-    of_name = {path.stem: getattr(load_config(path).dataset, "name", "") for path in SHIPPED}
+    of_name = {path.stem: getattr(loaded(path).dataset, "name", "") for path in SHIPPED}
     assert {config for config, name in of_name.items() if name in ("ml-10m", "netflix")} == set(LARGE)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.audit.entries import registered
 from dpmf_cli.audit.judge import Flaw, replay
-from dpmf_cli.audit.pairs import tiny_pairs
+from dpmf_cli.audit.pairs import SHAPES, tiny_pairs
 from dpmf_cli.core.ratings import Scale
 from dpmf_cli.kernels.normal_equations import isometric
 from dpmf_cli.privacy import sensitivity
@@ -107,10 +107,11 @@ def test_every_name_in_these_tables_is_one_of_a_variant() -> None:
     [(name, more) for name, each in SEARCHED.items() for more in OTHERWISE.get(each.algorithm, [])],
     ids=str,
 )
-def test_with_other_parameters_no_pair_moves_a_step_further(name: str, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("count", [len(SHAPES), pytest.param(12, marks=pytest.mark.slow)])
+def test_with_other_parameters_no_pair_moves_a_step_further(name: str, more: Any, count: int) -> None:
     usual = SEARCHED[name]
     algorithm = type(usual).model_validate(usual.model_dump(exclude_unset=True) | more)
-    for number, pair in enumerate(tiny_pairs(algorithm.neighbours, 12)):
+    for number, pair in enumerate(tiny_pairs(algorithm.neighbours, count)):
         assert replay(algorithm, pair, 1.0 if number % 2 else 300.0).findings == []
 
 

@@ -21,7 +21,7 @@ from dpmf_cli.papers.claims import AcrossPapers, Output, Part, parts
 from dpmf_cli.studies import reproduce as studied
 from dpmf_cli.studies.experiment import run
 from dpmf_cli.studies.reproduce import Figure, figures_off, times_text, took
-from tests.configs import SHIPPED
+from tests.configs import SHIPPED, loaded
 
 CONFIGS = {path.stem for path in SHIPPED}
 TABLE = Output(file="table.md", table="crossings")
@@ -108,7 +108,7 @@ def test_what_ships_is_expected_of_every_experiment_and_is_written_as_it_is_read
     held = studied.read_expected(path)
     assert text_of(held) == path.read_text()
     asked = {name for part in parts().values() for name in (part.small if size == "small" else part.configs)}
-    datasets = {path.stem: load_config(path).dataset for path in SHIPPED if size == "whole"}
+    datasets = {path.stem: loaded(path).dataset for path in SHIPPED if size == "whole"}
     absent = {  # dpmf's makers do not have these data, so that nothing is expected of them
         name
         for name, data in datasets.items()

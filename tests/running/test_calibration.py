@@ -15,6 +15,7 @@ from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.calibration import REFERENCE, Machine
 from dpmf_cli.experiment.running.plan import Plan, make_plan
+from tests.conftest import measure
 
 PROGRAM = "dpmf_cli.studies.experiment"
 SLOW = Machine(2.0, 3.0, ((1e6, 1e-9), (1e8, 5e-9)), Cost(4.0, 5e8))
@@ -86,7 +87,7 @@ def makes_sense(start: Cost) -> bool:
 
 @pytest.mark.slow
 def test_a_measurement_makes_sense() -> None:
-    machine = calibration.measure(PROGRAM)
+    machine = measure(PROGRAM)
     assert 0.05 < min(machine.kernels, machine.passes) <= max(machine.kernels, machine.passes) < 50
     times = [seconds for _, seconds in machine.lines]
     assert 0 <= times[0] <= times[-1] < 1e-6

@@ -1,4 +1,4 @@
-"""A folder with a config, and one that also has the results of an undisturbed run."""
+"""A folder with a config, in which runs draw pictures or not, and one with the results of an undisturbed run, too."""
 
 import shutil
 from pathlib import Path
@@ -9,10 +9,15 @@ from tests.runs.tiny import TINY, Place
 
 
 @pytest.fixture
-def place(tmp_path: Path, session_cache: Path) -> Place:
+def drawing(tmp_path: Path, session_cache: Path) -> Place:
     place = Place(tmp_path, session_cache)
     place.write(TINY)
     return place
+
+
+@pytest.fixture
+def place(drawing: Place, undrawn: None) -> Place:
+    return drawing
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +29,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, session_cache: Path) -
 
 
 @pytest.fixture
-def finished(place: Place, undisturbed: Place) -> Place:
+def finished(drawing: Place, undisturbed: Place) -> Place:
     """A folder for the test alone, with these results."""
-    shutil.copytree(undisturbed.folder / "results", place.folder / "results")
-    return place
+    shutil.copytree(undisturbed.folder / "results", drawing.folder / "results")
+    return drawing

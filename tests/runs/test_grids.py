@@ -23,7 +23,6 @@ from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, folds_of,
 from tests.command import dpmf, fork, here, session_ended, wait_for_tasks
 from tests.runs.tiny import TINY, Place
 
-pytestmark = pytest.mark.usefixtures("reference_machine")
 PLAIN = """\
 dataset: {kind: synthetic, like: ml-100k, seed: 3, users: 120, items: 80, ratings: 2400}
 folds: 4
@@ -111,24 +110,24 @@ def test_cinematch_beside_a_sample_of_netflix(tmp_path: Path, session_cache: Pat
     ]  # fmt: skip
 
 
-def test_growth_runs_everything_on_every_portion(place: Place) -> None:
-    place.run(PLAIN + "twins: true\n", "whole")
-    whole = place.tasks
-    place.write(PLAIN + GROWTH, "x")
-    assert place.planned("x") == {"IA": (12, 8), "GE": (12, 8), "PGE": (36, 24), "PSGD": (36, 24)}
-    place.run(name="x")
-    files = place.tasks
+def test_growth_runs_everything_on_every_portion(drawing: Place) -> None:
+    drawing.run(PLAIN + "twins: true\n", "whole")
+    whole = drawing.tasks
+    drawing.write(PLAIN + GROWTH, "x")
+    assert drawing.planned("x") == {"IA": (12, 8), "GE": (12, 8), "PGE": (36, 24), "PSGD": (36, 24)}
+    drawing.run(name="x")
+    files = drawing.tasks
     assert len(files) == 12 + 12 + 36 + 36
     assert whole.items() <= files.items()
     for name in ("curves.csv", "crossings.csv", "ledger.csv"):
-        of_growth = place.path(name, "x").read_text().replace(",x,", ",whole,")
-        assert of_growth == place.path(name, "whole").read_text()
-    assert place.path("growth.png", "x").read_bytes().startswith(b"\x89PNG")
-    rows = place.rows("growth.csv", "x")
+        of_growth = drawing.path(name, "x").read_text().replace(",x,", ",whole,")
+        assert of_growth == drawing.path(name, "whole").read_text()
+    assert drawing.path("growth.png", "x").read_bytes().startswith(b"\x89PNG")
+    rows = drawing.rows("growth.csv", "x")
     assert len(rows) == 3 * (2 * 2 + 2)
     assert [row["ratings"] for row in rows[::6]] == ["720", "1440", "2400"]
     largest = {(row["label"], row["epsilon"]): row for row in rows if row["portion"] == "1.0"}
-    for curve in place.rows("curves.csv", "whole"):
+    for curve in drawing.rows("curves.csv", "whole"):
         if curve["epsilon"] != "inf" or curve["neighbours"] == "none":
             assert largest[curve["label"], curve["epsilon"]]["rmse"] == curve["rmse"]
     for row in rows:
@@ -137,10 +136,10 @@ def test_growth_runs_everything_on_every_portion(place: Place) -> None:
     one = [float(row["loss"]) for row in rows if (row["label"], row["epsilon"]) == ("PGE", "2.0")]
     assert one == sorted(set(one), reverse=True)
     small = next(path for path, body in files.items() if b'"portion": 0.3' in body)
-    (place.folder / "results" / small).unlink()
-    assert sum(left for _, left in place.planned("x").values()) == 1
-    assert "computed 1 tasks" in place.run(name="x").stderr
-    assert place.tasks == files
+    (drawing.folder / "results" / small).unlink()
+    assert sum(left for _, left in drawing.planned("x").values()) == 1
+    assert "computed 1 tasks" in drawing.run(name="x").stderr
+    assert drawing.tasks == files
 
 
 def test_a_result_of_a_small_portion_that_was_not_kept_is_missed(
@@ -349,16 +348,17 @@ def test_without_refine_nothing_is_added(place: Place, refined: Place) -> None:
     assert [key for key in ours if ours[key]["reproduced"] != theirs[key]["reproduced"]]
 
 
-def test_two_processes_and_killed_runs_add_the_same(place: Place, refined: Place) -> None:
-    place.write(COARSE)
+@pytest.mark.slow
+def test_two_processes_and_killed_runs_add_the_same(drawing: Place, refined: Place) -> None:
+    drawing.write(COARSE)
     for jobs, count in (("1", 5), ("2", len(refined.tasks) - 5)):  # the second time while ε are added
-        process = fork(place.folder, place.cache, "run", "tiny.yaml", "-j", jobs)
-        wait_for_tasks(place.folder, process, count)
+        process = fork(drawing.folder, drawing.cache, "run", "tiny.yaml", "-j", jobs)
+        wait_for_tasks(drawing.folder, process, count)
         (os.kill if jobs == "1" else os.killpg)(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
         assert session_ended(process.pid)
-    place.run()
-    assert (place.outputs, place.tasks) == (refined.outputs, refined.tasks)
+    drawing.run()
+    assert (drawing.outputs, drawing.tasks) == (refined.outputs, refined.tasks)
 
 
 def test_the_other_commands_know_them(refined: Place) -> None:

@@ -16,8 +16,6 @@ from dpmf_cli.privacy.ledger import Epsilons
 from tests import command
 from tests.runs.tiny import TASKS, TINY, Place
 
-pytestmark = pytest.mark.usefixtures("reference_machine")
-
 
 def test_a_run_writes_what_it_promises(undisturbed: Place) -> None:
     assert all(undisturbed.outputs.values())
@@ -30,11 +28,11 @@ def test_a_run_writes_what_it_promises(undisturbed: Place) -> None:
     assert not list(undisturbed.folder.glob("results/**/.*"))
 
 
-def test_two_processes_give_the_bytes_of_one(place: Place, undisturbed: Place) -> None:
-    done = place.run(jobs=2)
+def test_two_processes_give_the_bytes_of_one(drawing: Place, undisturbed: Place) -> None:
+    done = drawing.run(jobs=2)
     assert done.stdout.startswith("synthetic, shaped like MovieLens 100K")
     assert "results in results/tiny/" in done.stderr
-    assert (place.outputs, place.tasks) == (undisturbed.outputs, undisturbed.tasks)
+    assert (drawing.outputs, drawing.tasks) == (undisturbed.outputs, undisturbed.tasks)
 
 
 def test_crossings_of_a_config_a_folder_or_all_but_damaged_ones(undisturbed: Place, finished: Place) -> None:
@@ -56,12 +54,12 @@ def test_crossings_of_a_config_a_folder_or_all_but_damaged_ones(undisturbed: Pla
     assert "passed over: results/other/manifest.json: damaged" in done.stderr
 
 
-def test_odd_labels_and_diverged_models_spoil_nothing(place: Place) -> None:
+def test_odd_labels_and_diverged_models_spoil_nothing(drawing: Place) -> None:
     odd = TINY.replace("isgd, factors: 2, epochs: 1500", 'isgd, label: "a$b_$x", factors: 2, epochs: 5')
     odd = odd.replace("runs: 3", "runs: 1").replace("folds: 4", "folds: 2")
     odd = odd.replace("factors: 2, iterations: 3", "factors: 40, regularization: 0")
-    assert "a$b_$x" in place.run(odd).stdout
-    assert all(place.outputs.values())
+    assert "a$b_$x" in drawing.run(odd).stdout
+    assert all(drawing.outputs.values())
 
 
 def test_plan_runs_nothing_and_calibrates_once(place: Place) -> None:
@@ -75,14 +73,14 @@ def test_plan_runs_nothing_and_calibrates_once(place: Place) -> None:
     assert (again.stdout, again.stderr) == (told.stdout, "")
 
 
-def test_a_refined_grid_computes_only_the_new_epsilons(place: Place, undisturbed: Place) -> None:
-    place.run(TINY.replace("[0.5, 2, 8]", "[2]"))
-    place.write(TINY)
-    parts = place.json("plan", "tiny.yaml")["algorithms"]
+def test_a_refined_grid_computes_only_the_new_epsilons(drawing: Place, undisturbed: Place) -> None:
+    drawing.run(TINY.replace("[0.5, 2, 8]", "[2]"))
+    drawing.write(TINY)
+    parts = drawing.json("plan", "tiny.yaml")["algorithms"]
     left = {part["label"]: part["epsilons_left"] for part in parts if part["left"]}
     assert left == {"PGE": 2, "ISGD": 2}
-    assert "48 tasks, 24 done, 24 left; 24 of them only compute new ε (0.5, 8)" in place.run().stderr
-    assert place.outputs == undisturbed.outputs
+    assert "48 tasks, 24 done, 24 left; 24 of them only compute new ε (0.5, 8)" in drawing.run().stderr
+    assert drawing.outputs == undisturbed.outputs
 
 
 def test_another_run_of_the_same_folds_adds_to_what_is_there(finished: Place) -> None:
@@ -207,7 +205,7 @@ algorithms: [pge]
 
 
 def test_neither_the_name_of_own_ratings_nor_their_unit_changes_a_crossing(
-    tmp_path: Path, session_cache: Path, ratings: Ratings
+    tmp_path: Path, session_cache: Path, ratings: Ratings, undrawn: None
 ) -> None:
     def crossings(name: str, unit: int) -> list[list[float | None]]:
         place = Place(tmp_path / name, session_cache)

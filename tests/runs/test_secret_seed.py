@@ -16,15 +16,14 @@ from tests.conftest import make_ratings
 from tests.results.test_collect import CONFIG, DATA
 from tests.runs.tiny import TASKS, TINY, Place
 
-pytestmark = pytest.mark.usefixtures("reference_machine")
 SECRET = TINY.replace("epochs: 1500", "epochs: 20") + "seed: secret\n"
 DETERMINISTIC = ("ga-", "ia-", "ge-")
 
 
 @pytest.fixture
-def secret(place: Place) -> Place:
-    place.write(SECRET)
-    return place
+def secret(drawing: Place) -> Place:
+    drawing.write(SECRET)
+    return drawing
 
 
 def test_no_file_and_no_message_holds_a_seed_or_the_digest_of_a_stream(

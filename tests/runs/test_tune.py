@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,20 +39,19 @@ AXES = ("0.1", "2", "40")
 
 
 @pytest.fixture
-def place(tmp_path: Path, session_cache: Path) -> Place:
-    place = Place(tmp_path, session_cache)
+def place(place: Place) -> Place:
     place.write(SEARCHED)
     return place
 
 
 def tuned(place: Place, *more: str, trials: int = 4) -> list[dict[str, str]]:
     """The rows of a search without the time that it took."""
-    place.dpmf("tune", "tiny.yaml", "--trials", str(trials), *more)
+    place.dpmf("tune", "tiny.yaml", "--trials", str(trials), "-j", "1", *more)
     return [{key: value for key, value in row.items() if key != "seconds"} for row in place.rows("tuned.csv")]
 
 
 def test_what_is_chosen_is_the_best_and_runs_as_it_was_tried(place: Place) -> None:
-    rows = tuned(place, "-j", "1", "--to", "tuned.yaml")
+    rows = tuned(place, "--to", "tuned.yaml")
     assert [row["label"] for row in rows] == ["PGE", "isgd, factors 2", "mine"]
     assert [row["trials"] + row["failed"] + row["refused"] for row in rows] == ["400", "400", "200"]
     assert "effects.beta_m" in rows[0]["chosen"]
@@ -84,7 +82,7 @@ ORDERED = (
 
 def test_a_config_that_shows_an_order_of_items_is_tuned_for_it(place: Place) -> None:
     place.write(ORDERED + "metric: ndcg@5\n")
-    rows = tuned(place, "-j", "1", "--at", "8,20", "--to", "tuned.yaml")
+    rows = tuned(place, "--at", "8,20", "--to", "tuned.yaml")
     assert [row["label"] for row in rows] == ["Private popularity", "PGE", "isgd, factors 2", "mine"]
     means = [[float(row[f"{part}_{at}"]) for at in (8, 20)] for row in rows for part in ("written", "tuned")]
     gains = np.diff(np.reshape(means, (4, 2, 2)).mean(axis=2))
@@ -110,7 +108,7 @@ def test_an_interrupted_search_continues_to_the_same_table(
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
     begun = place.tasks
-    rows = tuned(place, "-j", "1", trials=6)
+    rows = tuned(place, trials=6)
     assert begun.items() <= place.tasks.items()
     other = Place(tmp_path_factory.mktemp("other"), place.cache)
     other.write(SEARCHED)

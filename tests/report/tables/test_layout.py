@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
 from dpmf_cli.evaluation.crossings import find_crossings
-from dpmf_cli.experiment.config import load_config
 from dpmf_cli.papers.printed_values import beside_print, with_printed_values
 from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table
 from dpmf_cli.report.tables.layout import (
@@ -27,9 +26,9 @@ from dpmf_cli.report.tables.layout import (
     markdown,
     terminal,
 )
+from tests.configs import SHIPPED, loaded
 from tests.report.conftest import make, of_theta
 
-CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 TABLE = TextTable(
     header=("name", "ε"),
     alignment="lr",
@@ -70,7 +69,7 @@ def test_every_letter_of_a_shipped_label_is_one_that_latex_prints() -> None:
     """pdflatex prints the Unicode that its default input encoding knows. Other characters need a command of
     their own."""
     known = "–—’“”…·²³é"
-    entries = [entry for path in CONFIGS.glob("*.yaml") for entry in load_config(path).entries]
+    entries = [entry for path in SHIPPED for entry in loaded(path).entries]
     labels = [entry.label for entry in entries if entry.label]
     letters = {letter for label in labels for letter in escape_latex(label) if ord(letter) > 127}
     assert any("α" in label for label in labels)
