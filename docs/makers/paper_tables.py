@@ -274,7 +274,7 @@ def _best(records: Records) -> TextTable:
     rows = [
         (
             row.paper,
-            row.method.rstrip("‡§"),
+            row.method,
             row.protects,
             *(cell for each in ("IA", "GE") for cell in (_printed_of(row, each), str(row.met[each]))),
         )
