@@ -321,7 +321,7 @@ class PatternAlgorithm(PrivateAlgorithm):
     covariates: int = Field(
         5, ge=0, le=32, description="how many of these features averages are regressed on"
     )
-    clamp: float = Field(1.5, ge=1e-3, le=10, description="B, in stars, to which residuals are clamped")
+    clamp: float = Field(1.5, ge=1e-3, le=2, description="B, in stars, to which residuals are clamped")
     global_share: float = Field(
         0.02, ge=LEAST_SHARE, lt=1, description="fraction of ε for the average of all ratings"
     )
@@ -547,7 +547,7 @@ class ShrunkAverages(PrivateAlgorithm):
     neighbours: Neighbours = Neighbours.UNBOUNDED
     mode: Mode = Mode.CORRECTED
     budget: AveragesBudget = AveragesBudget(global_averages=0.02, item_averages=0.47, user_averages=0.51)
-    clamp: float = Field(1.5, ge=1e-3, le=10, description="B: residuals are clamped to ±B, in stars")
+    clamp: float = Field(1.5, ge=1e-3, le=4, description="B: residuals are clamped to ±B, in stars")
     of_items: Law = Law(of_rows=0.2, of_ratings=1.1)
     of_users: Law = Law(of_rows=0.17, of_ratings=0.9)
 
