@@ -49,7 +49,7 @@ test-times: $(STAMP) ## run the same tests, and print the slowest 20 and the tim
 	$(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist loadfile --durations=20
 
 test-slow: $(STAMP) ## run the slow tests: papers on real data, runs killed over and over, commands of all pages
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n $(JOBS) --dist loadfile
 
 test-faults: $(STAMP) ## kill, interrupt, fill and damage runs some 2,900 times, and compare the bytes after each (docs/operations.md)
 	DPMF_FAULTS=full $(BIN)/python -m pytest tests/faults

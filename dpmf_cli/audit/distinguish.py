@@ -14,7 +14,7 @@ estimate Σ too. Correlations that so few fits can show by chance are taken to b
 *Low bits.* Whether the low bits of released floats tell which numbers were added: for every step, the number that
 moves most between two neighbours is released many times on either side, each time with fresh noise, by the code that
 releases it in a fit. One half of the draws chooses an event, and the other half counts it: a set of low-bit patterns
-(`bounds.bit_event`), or that a number is large or small (`bounds.best_threshold`): this tests the law of messages of
+(`bounds.bit_event`), or that a number is large or small (`bounds.best_threshold`). This tests the law of messages of
 the local model. A replay checks that the compiled kernels round as this code does.
 """
 
@@ -99,7 +99,7 @@ class _Watched:
 
 
 class _Trial(Side):
-    """A recorder of what a fit publishes."""
+    """A recorder of what a fit publishes, which changes nothing."""
 
     solved = Recorder.solved
 

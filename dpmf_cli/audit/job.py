@@ -246,8 +246,8 @@ def _of_all_pairs(
     """Yields what one pair may show by chance and all pairs do not: the flaw, its step, on how many pairs, a remark.
 
     *Stale samples.* Of a sampled step all draws have moved at once, on too many pairs: one sample serves all draws.
-    If each of K independent draws moves with probability γ, and at least one moves, all move with probability γ^K/(1
-    − (1 − γ)^K). Pairs on which no draw moves are left out, since they may not reach the step at all.
+    If each of K independent draws moves with probability γ, and at least one moves, all move with probability
+    γ^K/(1 − (1 − γ)^K). Pairs on which no draw moves are left out, since they may not reach the step at all.
 
     *Shared noise.* Steps of few numbers have the noise of another step, though each pair has noise of its own.
     """
@@ -296,7 +296,7 @@ def known(results: Path, job: Job) -> Audited | None:
 
 
 def audited_and_kept(job: Job, results: Path) -> Audited:
-    """The outcome of a job, which is run, in any process, and kept. Raises DpmfError for noise that bypasses the
+    """Runs a job in any process, keeps its outcome and returns it. Raises DpmfError for noise that bypasses the
     ledger."""
     try:
         outcome = audit(job)

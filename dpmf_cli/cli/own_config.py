@@ -69,7 +69,7 @@ def write_own_config(
     force: bool,
     cut: Mapping[str, Any] = {},
 ) -> tuple[Path, list[str]]:
-    """The path of a config that it writes, with every provable method for a file of ratings or with those named; and
+    """Writes a config with every provable method for a file of ratings, or with those named, and returns its path and
     lines on the ratings.
 
     said   the values of the options `SAID`, None for those that are not given

@@ -93,7 +93,7 @@ def release(
     if privacy.not_to_publish:
         print(privacy.not_to_publish)
     print(f"users: {statement.dataset.users}; items: {statement.dataset.items}")
-    count = sum(total.releases for total in found)
+    count = found[-1].releases  # of all kinds
     if count > 1:
         say(f"this is release {count} of {source.name}: together, all {count} reveal more than each alone")
     for total in found:

@@ -47,7 +47,7 @@ def end_with(parent: int) -> None:
 
 
 def prctl(option: int, value: int) -> bool:
-    """Whether Linux's prctl, which it calls, succeeded; False on other systems."""
+    """Calls Linux's prctl, and returns whether it succeeded; False on other systems."""
     if sys.platform == "linux":
         import ctypes
 

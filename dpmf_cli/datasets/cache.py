@@ -68,7 +68,7 @@ def find(key: str, cache: Path) -> Canonical | None:
 
 
 def keep(key: str, parsed: Canonical, cache: Path) -> Canonical:
-    """The ratings as memory maps, and the ids, once both are written."""
+    """Writes the ratings and the ids, and returns them as memory maps."""
     name, source = checksum(parsed.ratings), cache / "sources" / key
     ids = io.BytesIO()
     for each in (parsed.user_ids, parsed.item_ids):
@@ -189,7 +189,7 @@ def checksum_of(place: Path) -> str | None:
 
 
 def discard(name: str, cache: Path) -> Path:
-    """The file of the ratings of a checksum, which it removes."""
+    """Removes the file of the ratings of a checksum, and returns its place."""
     files.remove(_place(name, cache))
     return _place(name, cache)
 

@@ -196,7 +196,7 @@ def guess_format(
     into three columns, looks like a matrix of users and items, or lacks one of `columns`, and for a separator that is
     none.
     """
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix.lower() in (".yaml", ".yml") and path.exists():
         raise DpmfError(
             f"{path}: is a config; `dpmf run` and `dpmf explain` take it, and this command takes ratings"
         )

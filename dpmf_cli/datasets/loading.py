@@ -81,7 +81,7 @@ def title(spec: AnySpec) -> str:
         if spec.sample is None:
             return whole
         of = f"{spec.sample.ratings:,} ratings of " if spec.sample.ratings else ""
-        past = f" past {spec.sample.skip:,}" if spec.sample.skip else ""
+        past = f" past the first {spec.sample.skip:,}" if spec.sample.skip else ""
         return f"{whole}, random sample of {of}{spec.sample.users:,} users{past} (seed {spec.sample.seed})"
     if isinstance(spec, CsvSpec):
         return spec.name
@@ -102,10 +102,7 @@ def _source(spec: AnySpec, folders: Folders, split: Split = "folds") -> tuple[st
         if spec.sample is None:
             return kept.source_key(about), lambda: _whole(spec, found, folders.cache)
         sample, whole = spec.sample, spec.model_copy(update={"sample": None})
-        about["sample"] = {
-            **sample.model_dump(exclude=set() if sample.skip else {"skip"}),
-            "version": SAMPLE_VERSION,
-        }
+        about["sample"] = {**sample.model_dump(), "version": SAMPLE_VERSION}
         return kept.source_key(about), lambda: sampled(cached(whole, folders), spec, sample)
     if isinstance(spec, CsvSpec):
         about |= {"own": own_file.VERSION, **spec.model_dump(exclude={"name", "path"})}

@@ -66,12 +66,12 @@ Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 class SampleSpec(StrictModel):
     """A random sample of a data set, as Zhang et al. (2018) sample Netflix: `users` users with all their ratings, or
-    with `ratings` of these ratings. The same seed makes the same sample. A sample that skips the users of another has
-    none of them, so that parameters can be tuned on some users and reported on others."""
+    with `ratings` of these ratings. The same seed makes the same sample. Where one of the same seed skips
+    the users of another, they share no user, so that parameters can be tuned on some users and reported on others."""
 
     users: Count
     ratings: Count | None = Field(None, description="how many ratings of the sampled users; all by default")
-    skip: int = Field(
+    skip: int = later(
         0, ge=0, description="how many users to pass over, in the random order that the seed gives"
     )
     seed: int = Field(1, ge=0)
@@ -114,7 +114,7 @@ class CatalogSpec(StrictModel):
         for what, skipped in (("users", self.sample.skip), ("ratings", 0)) if self.sample else ():
             asked, there = getattr(self.sample, what) or 0, getattr(expected, what)
             if asked + skipped > there:
-                past = f" past {skipped:,} of them" if skipped else ""
+                past = f" past the first {skipped:,}" if skipped else ""
                 raise ValueError(f"{self.name} has {there:,} {what}, too few for a sample of {asked:,}{past}")
         return self
 
@@ -133,10 +133,7 @@ class CatalogSpec(StrictModel):
 
 class CsvColumns(StrictModel):
     """The columns of a file, by name, or by 0-based number in a file without a header line. `epsilon` is a privacy
-    budget per rating, if users state their own.
-
-    `epsilon` is a privacy budget per rating, if users state their own.
-    """
+    budget per rating, if users state their own."""
 
     user: Column
     item: Column
@@ -341,7 +338,7 @@ class FilesSplit(OneCut):
     form. A user or an item may be in one of them only. A pair in both is an error, or
     with `duplicates: last` a test rating.
 
-    ε protects the training ratings. It says nothing of the test file, nor of how it was chosen what is in which.
+    ε protects the training ratings. It says nothing of the test file, nor of how the two were divided.
     """
 
     by: Literal["files"]

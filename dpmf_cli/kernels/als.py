@@ -6,8 +6,8 @@ rounding errors:
     sums       Because the product of two float32 numbers is exact in float64, a sum of n products is off by at most
                n·2⁻⁵³·Σ|terms|, as is the change that one rating makes. For 10⁵ ratings that is n²·2⁻⁵³, or 10⁻⁶, of
                the largest term.
-    solutions  Cholesky's p solves (A + E)p = b with ‖E‖ ≤ 2d²·2⁻⁵³·‖A‖, so p is off by at most ‖E‖·‖A⁻¹‖·‖p‖. If ‖q‖
-               ≤ q_max, then ‖A‖·‖A⁻¹‖ ≤ 1 + q_max²/λ for A ≥ nλI, and ≤ 1 + n·q_max²/μ for A ≥ μI.
+    solutions  Cholesky's p solves (A + E)p = b with ‖E‖ ≤ 2d²·2⁻⁵³·‖A‖, so p is off by at most ‖E‖·‖A⁻¹‖·‖p‖. If
+               ‖q‖ ≤ q_max, then ‖A‖·‖A⁻¹‖ ≤ 1 + q_max²/λ for A ≥ nλI, and ≤ 1 + n·q_max²/μ for A ≥ μI.
 
 As a fraction of the sensitivity, the error of a solution is at most
 
@@ -326,7 +326,7 @@ def _solve(ratings, P, Q, solving, unit, noise, factors_of, width_of, part_of, t
 
 @compiled()
 def tiled(sums, factors_of, width_of):
-    """N, a block of zeros for BLOCK members of n vectors, a multiple of `TILE`, and room for its tiles."""
+    """`n`, a block of zeros for BLOCK members of n vectors, a multiple of `TILE`, and room for its tiles."""
     w, n = len(width_of), (len(factors_of) + TILE) // TILE * TILE
     return n, np.zeros(BLOCK * n * w, sums.dtype), np.empty(n * (n + TILE) // 2 * w, sums.dtype)
 

@@ -189,7 +189,7 @@ def predicted(p_at, q_at, P, Q, factors_of, width_of):
 
 @compiled(inline="always")
 def plus_dot(start, p_at, q_at, P, Q, factors_of, width_of):
-    """Start + p·q, factor by factor."""
+    """`start` + p·q, factor by factor."""
     value = start
     for f in range(len(factors_of)):
         at = f * len(width_of)

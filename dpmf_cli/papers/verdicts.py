@@ -234,8 +234,7 @@ def moved_by(open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting,
     """The choice that explains most of a number's variance over the settings; None if none is notable.
 
     What a choice explains excludes what so many groups would explain by chance (ε² of the analysis of variance). It
-    must be `NOTABLE`, and as large by chance only rarely among so many choices (F test, at `CHANCE` over their
-    number).
+    must be `NOTABLE`, and chance must rarely make one of so many as large (F test, at `CHANCE` over their number).
     """
     y = np.array([value for _, value in values])
     total = float(((y - y.mean()) ** 2).sum()) if len(y) else 0.0

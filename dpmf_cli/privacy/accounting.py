@@ -2,9 +2,9 @@
 
 N(0, σ²) noise on a measurement of L2 sensitivity Δ is μ-GDP with μ = Δ/σ (Dong, Roth, Su 2022, "Gaussian differential
 privacy", theorem 1). Steps that are μ_i-GDP compose to √(Σμ_i²)-GDP, even if each is chosen after seeing the results
-of the steps before it (corollary 3.3). This is exact, since the composition provides what one Gaussian mechanism of
-that μ provides. In zCDP terms ρ_i = μ_i²/2. `dp_accounting` converts between μ and (ε, δ) by Balle and Wang 2018,
-theorem 8.
+of the steps before it (corollary 3.3). This is exact: the composition provides what one Gaussian mechanism of that μ
+provides, no more and no less. In zCDP terms ρ_i = μ_i²/2. `dp_accounting` converts between μ and (ε, δ) by Balle and
+Wang 2018, theorem 8.
 
 *Samples of the records.* Each record is in the sample with probability γ, independently of the others.
 

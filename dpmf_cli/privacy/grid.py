@@ -38,7 +38,8 @@ ratings) the loss is larger by m·2⁻³⁵, which is 10⁻⁴ for three million
 
 *Lemma for solutions.* Suppose that the released numbers are the solution p(η) of a perturbed objective in a ball of
 radius R, and that the Hessians A ≥ wI of two neighbours differ. A grid for the noise would tell the neighbours apart,
-since p would lie on the lattice A⁻¹·g·Zᵈ. Instead p itself is put on the grid of R, h > 2⁻¹¹·R. The proof is about
+since p would lie on the lattice A⁻¹·g·Zᵈ. So the noise is not rounded, and p itself is put on the grid of R,
+h > 2⁻¹¹·R. The proof is about
 densities of p(η) in real arithmetic, and rounding comes after it. Because the program's p is off by δ, the
 probability of a cell lies between two real probabilities: of the cell less a border of δ, and of the cell plus a
 border of δ. Inside the ball, and where the density hardly changes within a cell, the logarithm of the probability is

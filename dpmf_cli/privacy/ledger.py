@@ -197,8 +197,8 @@ class Ledger:
         return self._enter(entry, theta if composes else None, sampled if composes else None)
 
     def charge_nothing(self, step: str, sensitivity: Sensitivity) -> Entry:
-        """Enters a step without noise, for which the publication charges nothing, so that nothing can be proved for
-        the fit.
+        """Enters a step without noise that looks at the data, for which the publication charges nothing, so that
+        nothing can be proved for the fit.
 
         Raises OverspentError in corrected mode, which allows no such step at a finite ε.
         """

@@ -1,7 +1,7 @@
 """The local model: each rating is perturbed on its user's device, and the aggregator gets nothing but the messages.
 
 `PerturbedRatings` is that boundary: only the functions of this module can make one, from clean ratings and through
-the ledger, and the aggregator's code (`LocalAlgorithm.aggregate`) takes it alone.
+the ledger, and the aggregator's code (`LocalAlgorithm.aggregate`) takes it alone and reaches no clean value.
 
 ε is spent per rating, so that a user who sends n messages spends n·ε in total (sequential composition). Which items a
 user rated is not hidden at all. Neera et al. 2020 conclude more, which is not proved.

@@ -112,7 +112,7 @@ class BoundedLaplace(LocalMechanism):
         return on_grid(np.where(b > 0, np.clip(out, 0, 1), r), grid_of(np.minimum(b, 1)))
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """R + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
+        """r + (∫ (r* − r) e^(−|r*−r|/b))/(2bC) = r + [(1−r+b)·(−c)/2 + (r+b)·a/2]/C, a and c as above."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore", invalid="ignore"):
             a, c = np.exp(-r / b), np.exp(-(1 - r) / b)
@@ -139,7 +139,7 @@ class ClampedLaplace(LocalMechanism):
         return on_grid(np.clip(values[:, None] + unit * scales, 0, 1), grid_of(np.minimum(scales, 1)))
 
     def expected(self, values: Doubles, epsilons: Doubles) -> Doubles:
-        """R + (b/2)(e^(−r/b) − e^(−(1−r)/b)); the terms are what clamping cuts off each tail."""
+        """r + (b/2)(e^(−r/b) − e^(−(1−r)/b)); the terms are what clamping cuts off each tail."""
         r, b = values[:, None], 1 / epsilons
         with np.errstate(divide="ignore"):
             return np.asarray(r + b / 2 * (np.exp(-r / b) - np.exp(-(1 - r) / b)))

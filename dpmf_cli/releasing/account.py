@@ -45,18 +45,21 @@ class Total:
     """The sum of releases by basic composition.
 
     hides     a kind of neighbours, or the value of a rating where releases of all kinds are added up
-    epsilon   None if no bound is known
+    epsilon   None if no bound is known, or δ is 1 or more
+    joint     whether the bound holds against other users only
     """
 
     hides: str
     releases: int
     epsilon: float | None
     delta: float
+    joint: bool
 
     def __str__(self) -> str:
         spent = "no provable ε" if self.epsilon is None else f"ε = {self.epsilon:g}"
-        spent += f", δ = {self.delta:g}" if self.delta else ""
-        return f"{self.hides}: {self.releases} release{'s' * (self.releases > 1)}, {spent} in all"
+        spent += f", δ = {self.delta:g}" if self.delta and self.epsilon is not None else ""
+        against = ", against other users" * self.joint
+        return f"{self.hides}: {self.releases} release{'s' * (self.releases > 1)}, {spent} in all{against}"
 
 
 def account_file() -> Path:
@@ -96,14 +99,17 @@ def totals(releases: Iterable[Entered]) -> list[Total]:
     kinds = sorted({each.neighbours for each in different})
     found = [_total(kind, [each for each in different if each.neighbours == kind]) for kind in kinds]
     if len(kinds) > 1:
-        found.append(_total("the value of a rating", [_of_a_value(each) for each in different]))
+        found.append(
+            _total("all kinds, for the value of a rating", [_of_a_value(each) for each in different])
+        )
     return found
 
 
 def _total(hides: str, releases: Collection[Entered]) -> Total:
     known = [each.epsilon for each in releases if each.epsilon is not None]
-    epsilon = sum(known) if len(known) == len(releases) else None
-    return Total(hides, len(releases), epsilon, sum(each.delta for each in releases))
+    delta = sum(each.delta for each in releases)
+    epsilon = sum(known) if len(known) == len(releases) and delta < 1 else None
+    return Total(hides, len(releases), epsilon, delta, any(each.joint for each in releases))
 
 
 def _of_a_value(release: Entered) -> Entered:

@@ -203,7 +203,7 @@ def verified(folders: Iterable[Path]) -> list[Soundness]:
 
 
 def _sound(found: Soundness, read: Callable[[], Any]) -> Any:
-    """What is read and counts it as sound, or counts it as damaged and returns None."""
+    """What is read, counted as sound; None if it is damaged, and counted so."""
     try:
         content = read()
     except DpmfError as error:

@@ -216,7 +216,7 @@ def explore(of: Exploration, folders: Folders, processes: int) -> Explored:
 
 
 def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) -> tuple[Path, Record]:
-    """The file of the paper's record in a folder, and the record, with what exploring and auditing found."""
+    """Writes the paper's record with what exploring and auditing found, and returns its file and the record."""
     found = explore(of, folders, processes)
     theorems = proved(of.key, folders.results, processes)
     path = path_of(folder, of.key)

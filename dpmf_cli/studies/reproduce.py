@@ -94,7 +94,7 @@ def run_all(of: Reproduction, folders: Folders, jobs: int) -> tuple[list[Experim
 
 
 def _written(folders: Folders, named: tuple[str, ExperimentConfig]) -> Experiment:
-    """An experiment, by the name of its config, whose tasks are done and whose results folder it writes."""
+    """Writes the results folder of an experiment whose tasks are done, and returns it by the name of its config."""
     name, config = named
     finished = run(config, folders, command=f"dpmf run {name}")
     if finished.failures or finished.missing:

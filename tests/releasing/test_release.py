@@ -151,7 +151,10 @@ def test_releases_of_one_data_set_add_up_by_what_they_hide(shop: Shop) -> None:
     assert "bounded: 2 releases, ε = 1.5 in all" in third
     assert "user: 1 release, ε = 1, δ = 1e-06 in all" in third
     # Another value is two steps of `user`: 1.5 + 2·1, and (1 + e)·1e-06.
-    assert "the value of a rating: 3 releases, ε = 3.5, δ = 3.71828e-06 in all" in third
+    assert (
+        "for the value of a rating: 3 releases, ε = 3.5, δ = 3.71828e-06 in all, against other users" in third
+    )
+    assert "this is release 3 of other-name" in third
     shop.put("items.txt", listed("a", 60))  # a list of ids makes no other data set
     shop.release("MM averages", "--items", "items.txt", "--to", "four")
     lines = shop.read("state/releases.jsonl").splitlines()

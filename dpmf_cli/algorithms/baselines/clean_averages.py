@@ -366,7 +366,8 @@ class CosineKNN(CorrelationKNN):
 class ConstantNeighbourhood(NeighbourhoodBaseline):
     """r̂_ui = r̄_i + the mean of r_uj − r̄_j over the neighbours of item i that user u rated: s_ij = 1.
 
-    Neighbours are the items with the most common raters. This model shows what a learned similarity is worth.
+    Neighbours are the items with the most common raters. The difference from this model
+    shows what a learned similarity is worth.
     """
 
     title = "Constant similarity"

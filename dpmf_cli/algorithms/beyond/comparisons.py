@@ -120,8 +120,9 @@ class PublicKNN(PrivateAlgorithm):
 
         r̂_ui = IAvg(i) + UAvg(u) + c/(v + ridge + (m − 1)·c) · Σ_{j ∈ N} (r_uj − IAvg(j) − UAvg(u)),   m = |N|
 
-    The factor before the sum is the value of (Avg_NN + ridge·I)⁻¹ Avg_Ni. The method shows what a private covariance
-    is worth. Like private kNN, it uses the target user's own ratings without noise: *joint* differential privacy.
+    The factor before the sum is the value of (Avg_NN + ridge·I)⁻¹ Avg_Ni. The difference from this method shows what
+    a private covariance is worth. Like private kNN, it uses the target user's own ratings without noise: *joint*
+    differential privacy.
 
     Neighbours are chosen from public data: bounded, who rated what is public, and the neighbours are the k items j of
     the user with the largest Wgt_ij, as in private kNN. Unbounded, nothing is public, and the neighbours are all
@@ -212,8 +213,8 @@ class OwnMeanFixedCovariance(OwnMeansAlgorithm):
 
 
 class PrivateConstantNeighbourhood(PrivateNeighbourhood):
-    """`ConstantNeighbourhood` with private item averages, which get all of ε: at the same ε, it shows what a
-    privately learned similarity is worth."""
+    """`ConstantNeighbourhood` with private item averages, which get all of ε. The difference from it at the same
+    ε shows what a privately learned similarity is worth."""
 
     title = "Constant similarity, private averages"
     about = "The neighbourhood model with a constant similarity and private averages."

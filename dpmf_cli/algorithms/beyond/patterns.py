@@ -304,7 +304,8 @@ class Laws(StrictModel):
 
 
 class PatternAlgorithm(PrivateAlgorithm):
-    """A method for neighbours that differ in the value of a rating, which uses in full who rated what.
+    """A method for neighbours that differ in the value of a rating, which uses in full who rated what, which is
+    public.
 
     measured  the parts among which ε is split, besides the average of all ratings
     """

@@ -84,7 +84,8 @@ class PrivateKNN(item_covariance.CovarianceAlgorithm):
         return item_covariance.CovarianceModel(self, released, train, effects)
 
     def bounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:
-        """Cov with all of the step's ε. Neighbours differ in the value of one rating, and Wgt is public."""
+        """Cov with all of the step's ε. Neighbours differ in the value of one rating; who rated what, and with it
+        Wgt, is public."""
         return (self.release("covariance", train, epsilon, curator),)
 
     def unbounded(self, train: Ratings, epsilon: Epsilons, curator: Curator) -> tuple[Release, ...]:

@@ -292,8 +292,8 @@ def side_by_side(effects: Sequence[Effects]) -> Effects:
 def sums_and_counts(
     step: str, halves: Doubles, epsilons: Epsilons, curator: Curator
 ) -> tuple[Doubles, Doubles, Doubles]:
-    """The released Σ x′ and their number, |x′| ≤ 1, (rows, E) each, at the noise of one number each, from `halves`: Σ
-    (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2, E); and (E,) the standard deviation of that noise."""
+    """The released Σ x′ and their number, |x′| ≤ 1, (rows, E) each, at the noise of one number each, from `halves`:
+    Σ (1 + x′)/2 and Σ (1 − x′)/2, (rows, 2) or (rows, 2, E); and (E,) the standard deviation of that noise."""
     moves = sensitivity.weights_of_signs_unbounded()
     noise = laplace(step, halves.shape[:2], sensitivity=moves, epsilon=epsilons, curator=curator)
     positive, negative = np.moveaxis(noise.added_to(halves), 1, 0)

@@ -283,7 +283,7 @@ class Algorithm(StrictModel, ABC):
 
 
 def refuse_list(value: Any) -> Any:
-    """The value, unless it is a list, which was split into several entries before if it had the right shape."""
+    """The value. Raises for a list, because one of the right shape was split into several entries before."""
     if isinstance(value, list):
         raise PydanticCustomError("list", "a list holds one or more values, each once")
     return value

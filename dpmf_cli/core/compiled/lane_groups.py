@@ -91,7 +91,7 @@ Found = TypeVar("Found", bound=NDArray[Any] | tuple[NDArray[Any], ...] | None)
 
 
 class Grouped(Protocol[G_co]):
-    """The models of a complete grid: one G for each group of lanes, of which a single group is the only one."""
+    """The models of a complete grid: one G for each group of lanes; a single group has itself."""
 
     @property
     def groups(self) -> Sequence[G_co]: ...

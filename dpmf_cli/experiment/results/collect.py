@@ -257,7 +257,7 @@ def different_settings(a: ExperimentConfig, b: ExperimentConfig) -> Iterator[Set
 
 
 def _different(path: str, a: Any, b: Any) -> Iterator[Setting]:
-    """The leaves, one of which is also a list, in which two pieces of plain data differ."""
+    """The leaves in which two pieces of plain data differ; a list counts as one leaf."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in dict.fromkeys((*a, *b)):
             yield from _different(f"{path}.{key}" if path else key, a.get(key), b.get(key))

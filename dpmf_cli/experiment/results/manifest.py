@@ -86,7 +86,7 @@ def has_tables(folder: Path) -> bool:
 
 
 def has_ended(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest is from a run that has ended, as older manifests, without `files`, do."""
+    """Whether a manifest is from a run that has ended. Older ones have no `files`, and count as ended."""
     return manifest.get("files") != {}
 
 

@@ -86,7 +86,8 @@ with open("/proc/self/statm") as file:
 
 
 def calibrated(cache: Path, cores: int, program: str, say: Callable[[str], None]) -> Machine:
-    """This machine's speed, measured, and `say` told, if no measurement by this version is kept.
+    """Measures this machine's speed, and tells `say`, unless a measurement by this version is kept; returns the
+    speed.
 
     program   the module that a process of a run imports first
     """

@@ -269,7 +269,7 @@ def make_plan(
 
 
 def run_plan(title: str, plan: Plan, store: Store, cache: Path, processes: int) -> list[Outcome]:
-    """The outcomes, without results, of the tasks that are left, which are executed, and their results stored.
+    """Executes the tasks that are left, stores their results, and returns their outcomes without results.
 
     If a task raises, that is recorded and the other tasks go on; tasks that another run finishes in the meantime are
     not computed. Raises DpmfError where results cannot be kept; finished tasks stay finished.

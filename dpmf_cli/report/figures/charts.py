@@ -119,9 +119,9 @@ def limits_of(metric: Metric, series: Iterable[Line | Level], *, whole: bool = F
     in the papers). If more is better, metrics end at 0, no curve needs to be cut, and all are shown.
 
     At small ε a curve may be many times worse than that, and is cut so as not to squash the others. The best point of
-    every useful curve stays in sight, and with `whole` all of it, up to twice the worst baseline. Without baselines
-    the axis ends at the highest RMSE or at twice the lowest, whichever is less. A level that is not grey belongs to a
-    curve. At least one curve has a finite mean.
+    every useful curve stays in sight; with `whole` all of every curve does, up to twice the worst baseline. Without
+    baselines the axis ends at the highest RMSE or at twice the lowest, whichever is less. A level that is not grey
+    belongs to a curve. At least one curve has a finite mean.
     """
     curves, baselines = [], []
     for each in series:
@@ -195,8 +195,8 @@ def with_noise_free(found: Iterable[Measured]) -> list[Measured]:
 def parts_of(experiment: Experiment) -> dict[Guarantee | None, Experiment]:
     """A part of the experiment for each guarantee: its curves, all baselines, and the guarantee in the title.
 
-    Because an ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody
-    learns, such ε would look comparable side by side on an axis, but are not. So no figure has ε of two guarantees.
+    An ε that protects one thing says nothing about another thing, and a joint ε does not bound what everybody learns.
+    On one axis they would look comparable, so that no figure has ε of two guarantees.
     An experiment with one guarantee is its own only part, under None. Parts are in the order of tables.
     """
     found = {curve.guarantee.at_any_delta for curve in experiment.curves}

@@ -78,7 +78,7 @@ class End(NamedTuple):
 
 
 def draw_chart(axes: Axes, chart: charts.Chart, *, marked_every: int | None = None) -> list[End]:
-    """The ends, to be labelled, of the lines and levels of a chart, which it draws into axes.
+    """Draws the lines and levels of a chart into axes, and returns their ends, to be labelled.
 
     Over ε or θ the axes have the limits of the chart, and labels say how high levels are, and which lines end above.
     Other axes have the limits that matplotlib chooses.
@@ -119,7 +119,7 @@ def set_scale(axes: Axes, chart: charts.Chart) -> None:
 
 
 def draw_level(axes: Axes, level: charts.Level, *, over_epsilon: bool) -> End:
-    """The end, whose x is NaN, of a level, which it draws with its marker at both ends if it has one."""
+    """Draws a level, with its marker at both ends if it has one, and returns its end, whose x is NaN."""
     width = 0.7 if over_epsilon and level.look == style.GREY_LEVEL else 0.8
     axes.axhline(level.y, color=level.look.hue, linewidth=width, linestyle=style.DASHES[level.dash], zorder=1)
     if level.labelled and level.look.marker is not None:
@@ -278,7 +278,7 @@ def growth_figure(experiment: Experiment, title: str, chart: charts.Chart) -> Fi
 
 
 def _legend(figure: Figure, drawn: Sequence[Line2D], names: Sequence[str], size: float = _TEXT_SIZE) -> float:
-    """The share of the figure's width of the names of lines, which it writes at the right edge."""
+    """Writes the names of lines at the right edge, and returns their share of the figure's width."""
     legend = figure.legend(
         drawn, names, loc="center right", bbox_to_anchor=(1.0, 0.53), frameon=False, labelcolor="linecolor",
         fontsize=size,

@@ -255,8 +255,8 @@ def printed_rows(exhibit: Exhibit) -> Iterator[tuple[str, Row]]:
 
 
 def paper_table(rows: Sequence[Row]) -> tuple[list[str], list[tuple[str, str, list[Row | None]]]]:
-    """The rows in a paper's own layout: the data sets, and for each (method, baseline) a row for each, all in order
-    of first appearance; None if nothing is printed and nothing was measured."""
+    """The rows in a paper's own layout: the data sets and, for each (method, baseline), its row for each of them,
+    None if nothing is printed and nothing was measured. All are in order of first appearance."""
     columns = list(dict.fromkeys(row.of for row in rows))
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
