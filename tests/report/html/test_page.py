@@ -14,7 +14,9 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.papers.claims import all_papers
+from dpmf_cli.report.html import page
 from dpmf_cli.report.html.page import experiment_page, overview as overview_of, overview_page
+from dpmf_cli.report.html.views import ExhibitView
 from tests.report.results import HOSTILE
 
 _VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -102,6 +104,13 @@ def test_every_value_of_a_chart_is_in_its_table(results: Path, pages: dict[str, 
     assert len(means) == 8
     for mean in means:
         assert f"{float(mean):.4f}" in curves
+
+
+def test_what_is_a_picture_alone_is_shown_too(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "exhibit_view", lambda exhibit, *_: ExhibitView(exhibit, picture=b"<svg/>"))
+    shown = overview(results)
+    assert 'class="figure"' in shown
+    assert "not made here" not in shown
 
 
 def test_the_overview_names_papers_claims_and_what_is_missing(pages: dict[str, str]) -> None:
