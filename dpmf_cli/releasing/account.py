@@ -92,13 +92,17 @@ def releases_of(dataset: str, checksum: str) -> list[Entered]:
 def totals(releases: Iterable[Entered]) -> list[Total]:
     """The sum for each kind of neighbours and, where there are several kinds, for the value of a rating.
 
+    Those for one kind leave the others aside, since a release that does not hide who took part has no ε for a user.
     Another value is two steps of `unbounded` or `user`, one without the rating (or its user), and then one with the
     other value, so that a release of these kinds has 2ε and (1 + e^ε)·δ for a value.
     """
     different = {each.release: each for each in releases}.values()
     kinds = sorted({each.neighbours for each in different})
-    found = [_total(kind, [each for each in different if each.neighbours == kind]) for kind in kinds]
-    if len(kinds) > 1:
+    aside = ", other kinds aside" * (len(kinds) > 1)
+    found = [
+        _total(f"{kind}{aside}", [each for each in different if each.neighbours == kind]) for kind in kinds
+    ]
+    if aside:
         found.append(
             _total("all kinds, for the value of a rating", [_of_a_value(each) for each in different])
         )

@@ -148,8 +148,8 @@ def test_releases_of_one_data_set_add_up_by_what_they_hide(shop: Shop) -> None:
     assert "this is release 2 of other-name" in second
     assert "other-name, bounded: 2 releases, ε = 1.5 in all" in second
     third = shop.release("MM averages", "--ids-are-public", "--to", "three").stderr
-    assert "bounded: 2 releases, ε = 1.5 in all" in third
-    assert "user: 1 release, ε = 1, δ = 1e-06 in all" in third
+    assert "bounded, other kinds aside: 2 releases, ε = 1.5 in all" in third
+    assert "user, other kinds aside: 1 release, ε = 1, δ = 1e-06 in all" in third
     # Another value is two steps of `user`: 1.5 + 2·1, and (1 + e)·1e-06.
     assert (
         "for the value of a rating: 3 releases, ε = 3.5, δ = 3.71828e-06 in all, against other users" in third
