@@ -21,6 +21,9 @@ from dpmf_cli.datasets import Folders
 from dpmf_cli.experiment.config import load_config
 from dpmf_cli.studies import experiment
 
+UNDRAWN = ("dpmf_cli.report.figures.style.file_of", lambda draw, form: form.encode())
+"""A patch by which runs write the name of its format in place of a picture: to draw two takes half of a small run."""
+
 
 def environment(cache: Path) -> dict[str, str]:
     folders = {"DPMF_CACHE": cache, "DPMF_DATA": cache / "no-data", "DPMF_STATE": cache / "state"}
@@ -147,7 +150,7 @@ def run_config(folder: Path, name: str, text: str = "", **more: Any) -> experime
     if text:
         path.write_text(text)
     folders = Folders(folder, folder / "cache", folder, folder / "results")
-    with mock.patch("dpmf_cli.report.figures.style.file_of", lambda draw, form: form.encode()):
+    with mock.patch(*UNDRAWN):
         return experiment.run(load_config(path), folders, **more)
 
 

@@ -14,6 +14,7 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.experiment.running import calibration
 from dpmf_cli.experiment.running.calibration import REFERENCE, measure
 from dpmf_cli.testing import make_ratings
+from tests.command import UNDRAWN
 from tests.real_data import FOLDER
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport
 
@@ -61,8 +62,8 @@ def ratings() -> Ratings:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In place of pictures, runs write the names of their formats: to draw two takes half of the time of a small run."""
-    monkeypatch.setattr("dpmf_cli.report.figures.style.file_of", lambda draw, form: form.encode())
+    """Runs draw no pictures."""
+    monkeypatch.setattr(*UNDRAWN)
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ def crossings(
     """
     from dpmf_cli.datasets import data_folder
     from dpmf_cli.datasets.located import present_keys
-    from dpmf_cli.papers.printed_values import beside_print, with_printed_values
+    from dpmf_cli.papers.beside_print import beside_print, with_printed_values
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import draw
 
@@ -79,7 +79,7 @@ def explain(
     Example: dpmf explain configs/quickstart.yaml
     """
     from dpmf_cli.evaluation.metrics import RMSE
-    from dpmf_cli.papers.printed_values import beside_print
+    from dpmf_cli.papers.beside_print import beside_print
     from dpmf_cli.report.advice import advice as advice_on
     from dpmf_cli.report.tables.crossings import crossings_table
     from dpmf_cli.report.tables.layout import as_objects, json_text

@@ -19,7 +19,7 @@ from dpmf_cli.experiment.results.task import Outcome, tasks_of
 from dpmf_cli.experiment.running.calibration import REFERENCE, known
 from dpmf_cli.experiment.running.cutting import portions_of
 from dpmf_cli.experiment.running.plan import run_rounds
-from dpmf_cli.papers.printed_values import beside_print
+from dpmf_cli.papers.beside_print import beside_print
 from dpmf_cli.report.outputs import never_made, outputs
 
 

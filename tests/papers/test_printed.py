@@ -8,8 +8,8 @@ import pytest
 
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.evaluation.crossings import Crossing, Status, find_crossings
+from dpmf_cli.papers.beside_print import beside_print, with_printed_values
 from dpmf_cli.papers.printed import load, papers, printed_baseline, printed_crossing, printed_crossings
-from dpmf_cli.papers.printed_values import beside_print, with_printed_values
 from tests.evaluation.made_curves import curve, experiment
 
 

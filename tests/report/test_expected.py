@@ -24,7 +24,7 @@ from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.evaluation.metrics import Metric
 from dpmf_cli.evaluation.ranking import compare
 from dpmf_cli.experiment.results.collect import Compared, Setting
-from dpmf_cli.papers.printed_values import beside_print, with_printed_values
+from dpmf_cli.papers.beside_print import beside_print, with_printed_values
 from dpmf_cli.privacy.accounting import SampledSteps
 from dpmf_cli.privacy.ledger import Ledger
 from dpmf_cli.privacy.neighbours import Neighbours

@@ -22,9 +22,9 @@ from dpmf_cli.experiment.config import load_config
 from dpmf_cli.experiment.config.documents import FOLDER, whole_name
 from dpmf_cli.experiment.results.folders import Collected, collect_folder
 from dpmf_cli.experiment.results.manifest import read_manifest
+from dpmf_cli.papers.beside_print import beside_print
 from dpmf_cli.papers.claims import Exhibit
 from dpmf_cli.papers.printed import CROSSING_TABLES, load as load_printed, printed_crossings, printed_reason
-from dpmf_cli.papers.printed_values import beside_print
 from dpmf_cli.report.figures.charts import Chart, charts_of, is_drawable
 from dpmf_cli.report.figures.drawings import combined_figure
 from dpmf_cli.report.figures.papers import noise_figure
@@ -196,6 +196,10 @@ class ExhibitView(NamedTuple):
     picture: bytes = b""
     shown: Sequence[str] = ()
     absent: Sequence[Absent] = ()
+
+    @property
+    def is_made(self) -> bool:
+        return bool(self.shown or self.rows or self.table or self.picture)
 
 
 def exhibit_view(exhibit: Exhibit, found: Mapping[str, ExperimentView], folders: Folders) -> ExhibitView:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dpmf_cli.cli.main import app
 from dpmf_cli.evaluation.crossings import find_crossings
-from dpmf_cli.papers.printed_values import beside_print, with_printed_values
+from dpmf_cli.papers.beside_print import beside_print, with_printed_values
 from dpmf_cli.report.tables.crossings import baseline_rows, baselines_table, crossings_table
 from dpmf_cli.report.tables.layout import (
     Group,
@@ -168,7 +168,7 @@ def test_the_command_adds_printed_values_by_what_is_in_the_data_folder(
 def test_the_command_sets_print_beside_what_reproduces_a_table(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpmf_cli.papers.printed_values.printed_crossing", lambda *_: 0.25)
+    monkeypatch.setattr("dpmf_cli.papers.beside_print.printed_crossing", lambda *_: 0.25)
     asked = ["crossings", *(str(results / name) for name in ("ml100k_bounded", "mine")), "--format", "json"]
     rows = json.loads(CliRunner().invoke(app, asked, catch_exceptions=False).stdout)
     assert {(row["experiment"], row["printed"]) for row in rows} == {("ml100k_bounded", 0.25), ("mine", None)}
