@@ -68,7 +68,7 @@ def choice() -> str:
             "May the service itself see the ratings?",
             "no",
             "--protects local",
-            "values hidden before they are sent",
+            "one rating's value, hidden before it is sent",
         ),
         (
             "Must it stay hidden whether a person takes part?",

@@ -108,8 +108,9 @@ NO_LONGER = "CHANGELOG.md"
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The anchors of a page's headings, as GitHub and the site name them."""
-    heads = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    """The anchors of a page: those that it sets, and its headings as GitHub and the site name them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    heads = [*re.findall(r"^#+ (.+)$", text, re.MULTILINE), *re.findall(r'<a id="(.+?)">', text)]
     words = (re.sub(r"[^\w\- ]", "", head.strip().lower()) for head in heads)
     return frozenset(each.replace(" ", "-") for each in words)
 
