@@ -146,9 +146,14 @@ BYTES_AT_ONCE = 1 << 31
 """Most bytes of a group's released triangles, two for each model, unless those of a single model take more."""
 
 
+def bytes_of_both(n_items: int) -> int:
+    """Bytes of a model's two triangles."""
+    return 2 * 4 * triangle_size(n_items)
+
+
 def measured_together(n_items: int) -> int:
     """How many models are measured in one pass over the ratings: a power of two, within `BYTES_AT_ONCE`."""
-    fit = BYTES_AT_ONCE // (2 * 4 * triangle_size(n_items))
+    fit = BYTES_AT_ONCE // bytes_of_both(n_items)
     return min(AT_ONCE, 1 << max(fit, 1).bit_length() - 1)
 
 

@@ -20,6 +20,7 @@ from dpmf_cli.algorithms.shared import sample_fits
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
 from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.algorithms.shared.factorization import Kept
+from dpmf_cli.algorithms.shared.item_covariance import CovarianceAlgorithm, ReleasedProducts
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.algorithms.zhang2018.private_pmf import Personalized
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
@@ -34,7 +35,7 @@ from dpmf_cli.experiment.running import batches
 from dpmf_cli.experiment.running.batches import execute, joined, together
 from dpmf_cli.experiment.running.cutting import cut_ratings
 from dpmf_cli.experiment.running.plan import PREDICTION_SECONDS, TASK_SECONDS, Plan, in_order, make_plan
-from dpmf_cli.kernels import sgd
+from dpmf_cli.kernels import covariance, sgd
 from dpmf_cli.studies.experiment import Finished, run
 from tests.conftest import make_ratings
 from tests.results.test_collect import CONFIG, DATA
@@ -327,6 +328,75 @@ def test_a_shared_fit_is_cheaper_in_a_plan_and_what_is_not_shared_is_not() -> No
     measured = TASK_SECONDS + PREDICTION_SECONDS * 3 * 900_000 / config().folds
     fit = other.algorithm.cost(shape, 3).seconds
     assert plan.cost_of(other) == pytest.approx(fit + measured)
+
+
+AFTER_RELEASE = {
+    "ridge": 0.7,
+    "shrinkage": 30,
+    "noise_shrinkage": 7,
+    "diagonal_noise_shrinkage": 9,
+    "variance_limits": [0, 1],
+    "covariance_limits": [0, 1],
+    "k": 3,
+    "cleaning": False,
+    "flat_ridge": True,
+    "clip_predictions": True,
+}
+"""Other values of the parameters that no release of a covariance depends on."""
+
+
+def covariance_tasks(key: str, neighbours: str) -> list[Task]:
+    """A task of a method on a covariance, and one for each parameter that its releases do not depend on."""
+    at = PRIVATE[key]
+    changes = [{}, *({name: value} for name, value in AFTER_RELEASE.items() if name in at.model_fields)]
+    listed = [{"algorithm": key, "label": f"m{n}", **change} for n, change in enumerate(changes)]
+    asked = {"name": "x", **yaml.safe_load(TOGETHER), "neighbours": neighbours, "algorithms": listed}
+    of = ExperimentConfig.model_validate(
+        {
+            **asked,
+            "held_out": 1,
+            "runs": 1,
+            "epsilons": [1, 30, 1000],
+            "baselines": [],
+            "ranking": {"threshold": 4},
+        }
+    )
+    return [task for entry in of.algorithms for task in tasks_of(of, entry, OF_TOGETHER)]
+
+
+@pytest.mark.parametrize("most", [1 << 31, 0], ids=["kept", "measured anew"])
+@pytest.mark.parametrize(
+    ("key", "neighbours"),
+    [("pknn", "bounded"), ("pknn", "unbounded"), ("mm_knn", "unbounded"), ("mm_svd", "user")],
+)
+def test_one_release_of_a_covariance_serves_every_setting(
+    key: str, neighbours: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, reads = covariance_tasks(key, neighbours), list[ReleasedProducts]()
+    assert together(tasks) == [tuple(tasks)]
+    folds = make_ratings(30, 20, 300), make_ratings(30, 20, 60)
+    alone = [execute([task], *folds) for task in tasks]
+    measure = ReleasedProducts.__iter__
+
+    def counting(of: ReleasedProducts) -> Any:
+        reads.append(of)
+        return measure(of)
+
+    monkeypatch.setattr(ReleasedProducts, "__iter__", counting)
+    monkeypatch.setattr(covariance, "BYTES_AT_ONCE", most)
+    assert [[result] for result in execute(tasks, *folds)] == alone
+    assert len(reads) == (1 if most else 2 * len(tasks))  # of errors, and of ordered items
+    assert len({result.rmse for (result,) in alone}) > len(tasks) / 2
+    assert AFTER_RELEASE.keys() == CovarianceAlgorithm.after_release
+
+
+def test_settings_of_a_covariance_are_planned_with_one_release() -> None:
+    tasks = covariance_tasks("mm_knn", "unbounded")
+    shape = Shape(6000, 4000, 900_000)
+    alone = tasks[0].algorithm.cost(shape, 3)
+    both = tasks[0].algorithm.cost_together(shape, [3, 3])
+    assert alone.seconds < both.seconds < 2 * alone.seconds
+    assert both.bytes - alone.bytes == 3 * covariance.bytes_of_both(shape.items)
 
 
 def test_runs_and_folds_are_apart() -> None:

@@ -16,6 +16,7 @@ from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.theta import Accounting, NoiseKind
 from dpmf_cli.core.arrays import Flags, Floats, Ints
+from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -139,6 +140,7 @@ class Algorithm(StrictModel, ABC):
     revision    raised when a change of the code changes the results, so that those of an older revision are computed
                 anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`). Results depend on it
+    lanes_at_once   the most ε of entries that are fitted together (`shared_fit`)
     small       parameters with which a fit takes few steps, for audits on few ratings: later steps repeat the first
     by_rating   whether its Python references go through ratings one by one, which takes minutes for 10⁵ ratings
     why_no_noise_free_run   why it cannot also be fitted without noise (`twins`), and what to do; "" if it can
@@ -154,6 +156,7 @@ class Algorithm(StrictModel, ABC):
     counts_users: ClassVar[bool | Where] = False
     revision: ClassVar[int] = 1
     plugin: ClassVar[dict[str, str]] = {}
+    lanes_at_once: ClassVar[int] = MAXIMUM_WIDTH
     small: ClassVar[Mapping[str, Any]] = {}
     by_rating: ClassVar[bool] = False
     why_no_noise_free_run: ClassVar[str] = ""
@@ -252,7 +255,7 @@ class Algorithm(StrictModel, ABC):
 
     @property
     def shared_fit(self) -> str | None:
-        """A key that entries share if one pass over the ratings fits them all; None if each needs its own pass."""
+        """A key that entries share if one pass over the ratings serves them all; None if each needs its own pass."""
         return None
 
     @classmethod
@@ -275,6 +278,10 @@ class Algorithm(StrictModel, ABC):
     def cost(self, shape: Shape, grid: int) -> Cost:
         """The time and memory of one fit for `grid` values of ε, within a factor of about 2."""
         raise NotImplementedError(f"{self.algorithm} has no `cost`")
+
+    def cost_together(self, shape: Shape, grids: Sequence[int]) -> Cost:
+        """The cost of one fit for several entries, which are equal in cost, with these numbers of ε."""
+        return self.cost(shape, sum(grids))
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         """The cost of predicting so many `pairs` in so many `calls` of `predict`, which metrics of ordered items

@@ -5,27 +5,35 @@ method with released user averages. A triangle takes 2·n_items² bytes (632 MB 
 triangles of a grid are not all kept. Those of a few ε are measured, get their noise, are used, and are freed.
 """
 
+import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import product, repeat
-from typing import Annotated, Any, NamedTuple, Self
-from weakref import ReferenceType, ref
+from functools import cached_property, lru_cache
+from itertools import chain, product, repeat
+from operator import is_not
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dpmf_cli.algorithms.shared.averages import Effects, TypicalCount
-from dpmf_cli.algorithms.shared.base import Arrays, PrivateAlgorithm
+from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import Size
 from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import covariance as triangles
 from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
+from dpmf_cli.privacy.curator import Curator
+from dpmf_cli.privacy.ledger import Epsilons
+from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
+
+Searched = dict[int, tuple[tuple[Ratings, Ints, Ints], Longs]]
+"""For a number k of items: what `kernels.neighbours.nearest` was asked last, with one Wgt, and its answer."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +44,14 @@ class NoisyProducts:
     covariance  Cov with its noise: a packed triangle
     weight      Wgt with its noise, clamped at 0, or Wgt itself if it is public: a packed triangle
     scale       the scale of the noise of Cov, which is public
+    searched    what was searched by this Wgt
     """
 
     lane: int
     covariance: Singles
     weight: Singles
     scale: float
+    searched: Searched = field(default_factory=dict)
 
     def __iter__(self) -> Iterator["NoisyProducts"]:
         """Those of a grid of one ε, which were released before: a copy, because callers overwrite Cov."""
@@ -73,6 +83,7 @@ class ReleasedProducts:
     def __iter__(self) -> Iterator[NoisyProducts]:
         scale = self.of_covariance.scale
         at_once, grid, public = triangles.measured_together(self.train.n_items), len(scale), None
+        of_public: Searched = {}
         if self.of_weight is None:
             ones = np.ones(len(self.train))
             public = repeat(triangles.weighted_products(self.train, ones, self.weights).astype(np.float32))
@@ -81,7 +92,8 @@ class ReleasedProducts:
             covariances = self._noisy(part, self.of_covariance)
             weights = public or self._noisy(part, self.of_weight)
             lanes = range(part.start, part.stop)
-            yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist())
+            searched = repeat(of_public) if public else iter(dict, None)
+            yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist(), searched)
             del covariances, weights  # frees memory before the next are measured
 
     def _noisy(self, part: slice, release: Release | None) -> Singles:
@@ -103,6 +115,25 @@ class ReleasedProducts:
         return triangles.Products(part, train, values, self.weights, items, users, clamp, released)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Released products that several models read, which differ only in what they make of them."""
+
+    products: Iterable[NoisyProducts]
+
+    @cached_property
+    def _measured(self) -> Sequence[NoisyProducts]:
+        return tuple(self.products)
+
+    def __iter__(self) -> Iterator[NoisyProducts]:
+        return chain.from_iterable(self._measured)
+
+
+def can_keep(n_items: int, grid: int) -> bool:
+    """Whether the triangles of a grid are few enough to be `Kept`."""
+    return grid * triangles.bytes_of_both(n_items) <= triangles.BYTES_AT_ONCE
+
+
 def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> Doubles:
     """(n_ratings,) r_ui − IAvg(i) − UAvg(u) for one ε of the grid, not clamped."""
     return np.asarray(
@@ -120,12 +151,14 @@ class PredictorInput:
     """The input of predictions for one ε: released matrices, and the users' own ratings.
 
     covariance, weight  packed triangles: Avg, and the noisy Wgt (clamped at 0)
+    searched            as in `NoisyProducts`
     residuals           (n_ratings,) r_ui − MAvg_i − r̄_u of the users' own ratings: not released
     item_scaling        (n_items,) √MCnt_i with MCnt_i at least 1, or 1 if counts are not measured
     """
 
     covariance: Singles
     weight: Singles
+    searched: Searched
     residuals: Doubles
     item_scaling: Doubles
 
@@ -137,7 +170,7 @@ WithRidge = Callable[[float], Doubles]
 """Maps a factor to (n,) predicted residuals, with the predictor's ridge multiplied by that factor."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class NearestItems:
     """kNN after Bell and Koren 2007: weights by ridge regression over the k rated items with the largest Wgt.
 
@@ -151,9 +184,6 @@ class NearestItems:
     k: int
     ridge: float
     cleaned: int | None = None
-    _found: Longs | None = field(default=None, init=False)
-    _found_by: ReferenceType[Singles] | None = field(default=None, init=False)
-    """The Wgt that `_found` was computed from. The weak reference does not keep it in memory."""
 
     def spectrum(self, given: PredictorInput) -> Spectrum:
         """The slow part of a prediction, which does not depend on the ridge."""
@@ -165,18 +195,20 @@ class NearestItems:
 
     def __call__(self, given: PredictorInput, spectrum: Spectrum) -> WithRidge:
         """The function that predicts; may overwrite `given.covariance`."""
-        found, own, covariance = self._nearest(given.weight), self.own, given.covariance
+        found, own, covariance = self._nearest(given), self.own, given.covariance
         if spectrum is not None:
             triangles.rank_k(covariance, own.n_items, *spectrum, given.item_scaling)
         return lambda factor: interpolate(
             own, self.items, found, given.residuals, covariance, self.ridge * factor
         )
 
-    def _nearest(self, weight: Singles) -> Longs:
-        if self._found is None or self._found_by is None or self._found_by() is not weight:
-            self._found = nearest(self.own, self.users, self.items, weight, self.k)
-            self._found_by = ref(weight)
-        return self._found
+    def _nearest(self, given: PredictorInput) -> Longs:
+        asks = self.own, self.users, self.items
+        asked, found = given.searched.get(self.k, (None, None))
+        if asked is None or found is None or any(map(is_not, asked, asks)):
+            found = nearest(*asks, given.weight, self.k)
+            given.searched[self.k] = asks, found
+        return found
 
 
 @dataclass(frozen=True)
@@ -300,6 +332,53 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     )
     covariance_limits: Limits = Field((0.02, 0.1), description="public limits of the other entries' μ, in B²")
 
+    after_release: ClassVar[frozenset[str]] = frozenset(
+        {"ridge", "shrinkage", "noise_shrinkage", "diagonal_noise_shrinkage", "k", "cleaning"}
+        | {"flat_ridge", "variance_limits", "covariance_limits", "clip_predictions"}
+    )
+    """The parameters that no measurement and no noise depends on."""
+    lanes_at_once = 80
+
+    @property
+    def shared_fit(self) -> str:
+        left = {key: value for key, value in self.parameters().items() if key not in self.after_release}
+        return json.dumps(left, sort_keys=True)
+
+    @classmethod
+    def fit_together(
+        cls,
+        entries: Sequence[Self],
+        train: Ratings,
+        grids: Sequence[Epsilons],
+        *,
+        streams: Streams,
+        curators: Sequence[Curator],
+    ) -> Sequence[Model]:
+        """The models of all entries, of which those with the same grid read one release."""
+        models, first = [], dict[bytes, Kept]()
+        for entry, grid, curator in zip(entries, grids, curators, strict=True):
+            model = entry.fit(train, grid, streams=streams, curator=curator)
+            if len(entries) > 1 and can_keep(train.n_items, len(grid)):
+                model = replace(model, released=first.setdefault(grid.tobytes(), Kept(model.released)))
+            models.append(model)
+        return models
+
+    @abstractmethod
+    def fit(
+        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
+    ) -> "CovarianceModel": ...
+
+    def cost_together(self, shape: Shape, grids: Sequence[int]) -> Cost:
+        grid, pairs = max(grids), triangles.triangle_size(shape.items)
+        once = self.cost(shape, grid)
+        if not can_keep(shape.items, grid):
+            return Cost(len(grids) * once.seconds, once.bytes, len(grids) * once.far)
+        private = self.neighbours is not Neighbours.BOUNDED
+        measured = covariance_cost(shape, grid, private_weights=private).seconds
+        again = once.seconds - measured + grid * pairs * SECONDS_PER_ENTRY
+        kept = float(grid * triangles.bytes_of_both(shape.items))
+        return Cost(once.seconds + (len(grids) - 1) * again, once.bytes + kept, len(grids) * once.far)
+
     @abstractmethod
     def predictor(self, own: Ratings, users: Ints, items: Ints) -> Predictor:
         """The predictor of n pairs (users, items), each from that user's ratings in `own` only."""
@@ -342,7 +421,7 @@ class CovarianceModel:
     """
 
     settings: CovarianceAlgorithm
-    released: ReleasedProducts | NoisyProducts
+    released: Iterable[NoisyProducts]
     own: Ratings
     effects: Effects
     counts: Doubles | None = None
@@ -398,7 +477,7 @@ class CovarianceModel:
         average = self.settings.shrunk(products, n_items, shrinkage)
         counts = np.ones(n_items) if self.counts is None else self.counts[:, products.lane]
         scaling = np.sqrt(np.maximum(counts, 1.0))
-        return PredictorInput(average, products.weight, residuals, scaling)
+        return PredictorInput(average, products.weight, products.searched, residuals, scaling)
 
     @property
     def published(self) -> Arrays:

@@ -192,15 +192,17 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def together(tasks: Iterable[Task]) -> list[Batch]:
-    """Batches of tasks, ordered by their first task: those whose algorithms share a fit, up to the lanes of one pass;
-    others alone."""
+    """Batches of tasks, ordered by their first task: those whose algorithms share a fit, up to so many ε as they take
+    at once; others alone."""
     batches: list[list[Task]] = []
     last: dict[tuple[Any, ...], list[Task]] = {}
     for task in tasks:
-        shared = task.algorithm.shared_fit
+        apart = isinstance(task.cut.split, NewUsersSplit)  # each ε has a fit of its own
+        shared = None if apart else task.algorithm.shared_fit
         key = (task.data, task.seed, task.cut, task.run, task.algorithm.algorithm, shared)
         batch = last.get(key, []) if shared else []
-        if batch and sum(len(each.epsilons) for each in (*batch, task)) <= MAXIMUM_WIDTH:
+        lanes = sum(len(each.epsilons) for each in (*batch, task))
+        if batch and lanes <= task.algorithm.lanes_at_once:
             batch.append(task)
         else:
             last[key] = [task]

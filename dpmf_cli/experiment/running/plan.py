@@ -102,9 +102,12 @@ def costs_of(
     costs = {}
     for batch in together(in_order(tasks)):
         shape, predicted = sets[batch[0].cut.portion]
-        lanes = sum(len(task.epsilons) for task in batch)
-        apart = isinstance(batch[0].cut.split, NewUsersSplit)
-        whole = cost_in_parts(batch[0].algorithm, shape, lanes, within, apart=apart)
+        (first, *others), grids = batch, [len(task.epsilons) for task in batch]
+        if others:
+            whole = first.algorithm.cost_together(shape, grids)
+        else:
+            apart = isinstance(first.cut.split, NewUsersSplit)
+            whole = cost_in_parts(first.algorithm, shape, grids[0], within, apart=apart)
         fit = machine.seconds(whole) / len(batch)
         for task in batch:
             grid = len(task.epsilons)
