@@ -26,6 +26,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -45,7 +46,7 @@ from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, Word
-from dpmf_cli.report.tables.layout import NONE, TextTable, markdown
+from dpmf_cli.report.tables.layout import NONE, TextTable, markdown, markdown_notes
 from dpmf_cli.report.tables.papers import claims_text, printed_values_text, verdicts
 
 _MARKED = re.compile(
@@ -121,7 +122,8 @@ def _table(kind: str, key: str, record: Record) -> str:
     if kind == "expected":
         return _drawn(expected_text(record, found))
     if kind == "claims":
-        return _drawn(claims_text(record, found, COLUMNS, _row))
+        table = claims_text(record, found, COLUMNS, _row)
+        return f"\n{markdown_notes(table)}{_drawn(replace(table, notes=()))}"
     return (
         "\n".join(_drawn(printed_values_text(each)) for each in record.data.values() if each.printed)
         or "Nothing was explored.\n"
@@ -152,8 +154,8 @@ TURNS = 0.1
 """The probability from which it is said that other settings would turn a verdict."""
 
 
-def _margin(margin: tuple[float, float, float], unit: str) -> str:
-    """Returns a margin with its interval. Ratios of ε are factors."""
+def _margin(margin: tuple[float, float, float, float], unit: str) -> str:
+    """Returns a margin with the limit from which it counts, and its interval. Ratios of ε are factors."""
 
     def said(value: float) -> str:
         if math.isnan(value):
@@ -164,8 +166,11 @@ def _margin(margin: tuple[float, float, float], unit: str) -> str:
             return f"×{math.exp(value):.3g}"
         return f"{value:+.4f}" if unit == "RMSE" else f"{value:+.3g}"
 
-    middle, low, high = map(said, margin)
-    return middle if low == high == middle else f"{middle} [{low}, {high}]"
+    *around, limit = margin
+    middle, low, high = map(said, around)
+    counts = f" ({said(limit).replace('+', '±')})" if limit < UNBOUNDED / 2 else ""
+    interval = "" if low == high == middle else f" [{low}, {high}]"
+    return f"{middle}{counts}{interval}".replace("-", "−")
 
 
 def _drawn(table: TextTable) -> str:

@@ -56,9 +56,9 @@ class Judged:
 
     text, unit, note   of the inequality, or of the claim
     said      both sides where it is nearest to failing
-    margins   by reading: the margin in the shipped setting, or of the best setting for each ε; and the interval
-              that 90 % of the settings, or of resampled searches, have
-    counts    how many settings have each state
+    margins   by reading: the margin in the shipped setting, or of the best setting for each ε; the interval that
+              90 % of the settings, or of resampled searches, have; and the limit from which the margin counts
+    counts    how many settings have each state; empty if the best setting for each ε decides
     flips     the probability that other settings of the same space would give another verdict
     by        what it depends on, in words
     """
@@ -68,7 +68,7 @@ class Judged:
     unit: str = ""
     note: str = ""
     said: str = ""
-    margins: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    margins: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
     counts: Mapping[int, int] = field(default_factory=dict)
     flips: float = 0.0
     by: str = ""
@@ -110,9 +110,11 @@ def _judged(explored: Explored, places: Sequence[int]) -> Judged:
         if len(known):  # margins that were found: one without a bound is no number to interpolate
             low, high = np.quantile(known, 0.05, method="lower"), np.quantile(known, 0.95, method="higher")
         middle = np.mean(np.array(atom.chosen, float)) if chosen else table[0, 0]
-        margins[atom.reading] = (float(middle), float(low), float(high))
+        folds = np.array([atom.chosen], float) if chosen else table[:1, 1:]
+        limit = limit_of(folds, atom.tolerance, explored.partition, prior_of(atom.shipped))
+        margins[atom.reading] = (float(middle), float(low), float(high), float(limit[0]))
     if chosen:
-        word, flips, by = _of_chosen(explored, atoms)
+        word, flips, by = _of_chosen(atoms, [limit for *_, limit in margins.values()])
     else:
         word = word_of(states.ravel())
         rng = named_generator("resampled settings", len(explored.tried), atoms[0].text)
@@ -127,7 +129,7 @@ def _judged(explored: Explored, places: Sequence[int]) -> Judged:
         first.note,
         first.said,
         margins,
-        Counter(map(int, states.ravel())),
+        {} if chosen else Counter(map(int, states.ravel())),
         flips,
         by,
     )
@@ -188,13 +190,11 @@ def word_of(states: States) -> Word:
     return "fails" if minus >= MOST * (plus + minus) else "depends"
 
 
-def _of_chosen(explored: Explored, atoms: Sequence[Inequality]) -> tuple[Word, float, str]:
+def _of_chosen(atoms: Sequence[Inequality], limits: Sequence[float]) -> tuple[Word, float, str]:
     """The verdict of the best settings for each ε, how often other settings would turn it, and why."""
     found, resampled = [], []
-    for atom in atoms:
-        pair = np.array([atom.chosen], float)
-        limit = float(limit_of(pair, atom.tolerance, explored.partition, prior_of(atom.shipped))[0])
-        found.append(word_of(states_of(pair.mean(axis=1), limit)))
+    for atom, limit in zip(atoms, limits, strict=True):
+        found.append(word_of(states_of(np.array([atom.chosen], float).mean(axis=1), limit)))
         resampled.append(states_of(np.array(atom.resampled, float), limit))
     words: list[Word] = [word_of(column[None]) for column in resampled[0]] if len(atoms) == 1 else []
     if len(atoms) > 1:

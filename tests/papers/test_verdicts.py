@@ -16,6 +16,7 @@ from dpmf_cli.papers.verdicts import (
     limit_of,
     moved_by,
     of_theorem,
+    prior_of,
     word_of,
 )
 from tests.papers.explored import ATOM, OPEN, SETTINGS, explored
@@ -95,7 +96,8 @@ def test_a_reading_is_a_choice_like_any_other() -> None:
     )
     (found,) = judged(made.model_copy(update={"tried": against}), "it")
     assert (found.word, found.by) == ("depends", "reading (holds with one way: 24 of 24; another: 0 of 24)")
-    assert found.margins == {"one way": (1, 1, 1), "another": (-1, -1, -1)}
+    (limit,) = limit_of(np.array([[1.0, 1.0]]), ATOM.tolerance, made.partition, prior_of(ATOM.shipped))
+    assert found.margins == {"one way": (1, 1, 1, limit), "another": (-1, -1, -1, limit)}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_the_best_setting_for_each_epsilon_decides(
 ) -> None:
     atom = ATOM.model_copy(update={"chosen": chosen, "resampled": resampled})
     found = verdict(lambda _: -1.0, atoms=[atom])
-    assert (found.word, found.flips, found.counts) == (word, flips, {-1: 24})
+    assert (found.word, found.flips, found.counts) == (word, flips, {})
     other = atom.model_copy(update={"reading": "another", "chosen": (-1.0, -1.0)})
     both = verdict(lambda _: -1.0, atoms=[atom.model_copy(update={"reading": "one"}), other])
     assert both.word == ("fails" if word == "fails" else "depends")

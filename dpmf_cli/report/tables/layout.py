@@ -201,8 +201,12 @@ def markdown(table: TextTable) -> str:
         + f"{line(table.header)}{ruler}{''.join(map(line, group.rows))}"
         for group in table.groups
     ]
-    notes = "".join(f"- {escape_markdown(note)}\n" for note in table.notes)
+    notes = markdown_notes(table)
     return "\n".join([*(groups or ["nothing to show\n"]), *([notes] if notes else [])])
+
+
+def markdown_notes(table: TextTable) -> str:
+    return "".join(f"- {escape_markdown(note)}\n" for note in table.notes)
 
 
 def latex(table: TextTable) -> str:
