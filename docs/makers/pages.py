@@ -192,7 +192,7 @@ def summary_table(records: Records) -> str:
         of_cells = f"{agreeing} of {len(off)}" if off else "–"
         counts = (str(said[word]) for word in words)
         rows.append((f"[{found.title}]({found.page})", of_cells, *counts))
-    return markdown_table(("paper", "printed figures that agree", *words), rows)
+    return markdown_table(("paper", "printed numbers that agree", *words), rows)
 
 
 BAD_CONFIGS = Path(__file__).parents[2] / "tests" / "config" / "bad_configs.yaml"

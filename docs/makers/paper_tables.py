@@ -280,7 +280,7 @@ def _best(records: Records) -> TextTable:
         )
         for row in combined.best_of_papers(combined.PAGE.read_text(encoding="utf-8"))
     ]
-    header = ("paper", "method", "ε hides", "IA: printed", "IA: measured", "GE: printed", "GE: measured")
+    header = ("paper", "method", "ε is about", "IA: printed", "IA: measured", "GE: printed", "GE: measured")
     return _table("From which ε", header, "lllrrrr", rows)
 
 

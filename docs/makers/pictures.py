@@ -207,7 +207,7 @@ def _measured(expected: Figures) -> str:
 
 
 Drawn = tuple[str, str, Sequence[tuple[float, float]]]
-"""A curve: its name, the class of its line, and its points (ε, height)."""
+"""A curve: its name, the classes of its line ("": its place says the colour), and its points (ε, height)."""
 Panel = tuple[str, Sequence[Drawn], Mapping[str, tuple[float, str]], tuple[float, float]]
 """A diagram: its title, curves, levels and limits, as `_panel` takes them."""
 
@@ -246,10 +246,13 @@ def _panel(
     clip = f"clip{left:g}-{top:g}"
     room = f'<rect x="{left + 28:g}" y="{high:g}" width="{width:g}" height="{height:g}"/>'
     marks.append(f'<clipPath id="{clip}">{room}</clipPath>')
+    marks.append(text(left + 28 + width, high + height + 14, "ε", "note mid"))
+    x = left + 28
     for rank, (name, kind, points) in enumerate(curves):
         if named:
-            marks.append(text(left + 28 + 108 * (rank % 2), top + 30 + 15 * (rank // 2), name, f"k{rank}"))
-        drawn = line(*(at(*point) for point in points), kind=f"k{rank}{kind}")
+            marks.append(text(x, top + 30 + 15 * (rank // 2), name, (kind or f"k{rank}").split()[0]))
+            x = left + 28 if rank % 2 else x + max(108.0, 7.0 * len(name))
+        drawn = line(*(at(*point) for point in points), kind=kind or f"k{rank}")
         marks.append(f'<g clip-path="url(#{clip})">{drawn}</g>')
     return marks
 
@@ -269,18 +272,22 @@ def _of_panels(
     return picture(title, height + 52, marks)
 
 
+def _short(row: combined.Row) -> str:
+    return row.method.rstrip("‡§").removeprefix("MM ").removeprefix("DPSGD-")
+
+
 def _of_papers(
-    rows: Sequence[combined.Row], expected: Figures
+    rows: Sequence[combined.Row], expected: Figures, colours: dict[tuple[str, str], int]
 ) -> tuple[list[Drawn], dict[str, tuple[float, str]], tuple[float, float]]:
-    """Returns the curves of rows, the levels of IA and GE, and the limits of RMSE."""
-    curves: list[Drawn] = [
-        (
-            row.method.rstrip("‡§").removeprefix("MM ").removeprefix("DPSGD-"),
-            " unproved" * (not row.proved),
-            _points(row, expected),
-        )
-        for row in rows
-    ]
+    """Returns the curves of rows, the levels of IA and GE, and the limits of RMSE.
+
+    colours  the colour of each (paper, method), to which this adds new ones
+    """
+    curves: list[Drawn] = []
+    for row in rows:
+        name = _short(row)
+        colour = colours.setdefault((row.paper, name), sum(paper == row.paper for paper, _ in colours))
+        curves.append((name, f"k{colour}" + " unproved" * (not row.proved), _points(row, expected)))
     levels = {"1.3": (1.3, "grid"), "1.1": (1.1, "grid")}
     levels |= {name: (expected[f"{name} at inf"].mean, "line") for name in ("IA", "GE")}
     return curves, levels, _ERRORS
@@ -293,10 +300,10 @@ def papers() -> str:
     for row in combined.of_papers(combined.PAGE.read_text(encoding="utf-8")):
         if row.mode == "published" and "personalised" not in row.protects:
             panels.setdefault((row.paper, row.protects), []).append(row)
-    drawn: list[Panel] = []
+    drawn, colours = list[Panel](), dict[tuple[str, str], int]()
     for (paper, protects), rows in sorted(panels.items(), key=lambda each: each[0][0][-4:]):
         hidden = protects.partition(",")[0].removeprefix("rating ") + "‡" * protects.endswith("(joint DP)")
-        drawn.append((f"{paper}: {hidden}", *_of_papers(rows, expected)))
+        drawn.append((f"{paper}: {hidden}", *_of_papers(rows, expected, colours)))
     notes = (
         "RMSE over the claimed ε, as published; a dashed line: no ε can be proved.",
         f"‡: against other users only. Measured are ε = {_measured(expected)}, and where",
@@ -310,8 +317,14 @@ def best() -> str:
     """Returns error over ε of one method of each paper on ML-1M: the one that meets IA at the smallest ε."""
     expected = read_expected(path_of_expected(small=False))[combined.EXPERIMENT]
     rows = combined.best_of_papers(combined.PAGE.read_text(encoding="utf-8"))
-    curves, levels, limits = _of_papers(rows, expected)
-    marks = [_CURVES, *_panel(4, 20, "", curves, levels, limits, (444.0, 220.0), named=False)]
+    curves, levels, limits = _of_papers(
+        rows, expected, {(row.paper, _short(row)): rank for rank, row in enumerate(rows)}
+    )
+    marks = [
+        _CURVES,
+        text(4, 12, "RMSE", "note"),
+        *_panel(4, 20, "", curves, levels, limits, (444.0, 220.0), named=False),
+    ]
     for rank, (row, (name, *_)) in enumerate(zip(rows, curves, strict=True)):
         marks.append(text(4, 290 + 17 * rank, f"{row.paper}, {name}: {row.protects}", f"k{rank}"))
     notes = (
@@ -352,7 +365,11 @@ def frontier(page: str) -> str:
             (first, _, *start), (last, _, *end) = points[0], points[-1]
             middle = [(epsilon, error) for epsilon, error, *_ in points]
             curves.append(
-                (kind, "", [*((first, each) for each in start), *middle, *((last, each) for each in end)])
+                (
+                    kind,
+                    "",
+                    [*((first, each) for each in start), *middle, *((last, each) for each in end)],
+                )
             )
         of, _, whom = promise.removeprefix("rating ").partition(", against ")
         words = f"{of}, from {whom.replace(' (joint DP)', '‡')}"
@@ -406,6 +423,7 @@ def proofs(audits: str) -> str:
             continue
         name = f"{row.paper}, {row.method.rstrip('‡§')}: {row.protects.partition(',')[0].removeprefix('rating ')}"
         marks.append(text(left, y, name))
+        top = y + 3
         for value, kind in ((provable, "a"), (audited, "b")):
             if value is not None:
                 end = across(value)
@@ -413,14 +431,16 @@ def proofs(audits: str) -> str:
                     f'<rect x="{left:g}" y="{y + 6:g}" width="{end - left:.1f}" height="9" class="{kind}"/>'
                 )
                 words = ("no bound" if kind == "a" else "∞") if value == math.inf else f"× {value:.3g}"
-                marks.append(text(min(end + 5, right - 56), y + 15 - 12 * (end > right - 56), words, "note"))
+                told = max(end, across(1)) + 5
+                marks.append(text(min(told, right - 56), y + 15 - 12 * (end > right - 56), words, "note"))
                 y += 13
+        marks.append(line((across(1), top), (across(1), y + 6)))
         y += 26
     keys = (("a", "provable, in total"), ("b", "audited, at least"))
     for at, (kind, words) in enumerate(keys):
         marks.append(f'<rect x="{left + 150 * at:g}" y="4" width="12" height="12" class="{kind}"/>')
         marks.append(text(left + 150 * at + 18, 15, words))
-    marks += [line((across(1), 22), (across(1), y - 14)), text(across(1) + 4, 30, "claimed = 1", "note")]
+    marks += [line((across(1), 20), (across(1), 30)), text(across(1) + 4, 30, "claimed = 1", "note")]
     notes = (
         "Provable: of all steps together, where the curve on MovieLens 1M meets a",
         "baseline. Audited: of the worst step on its worst pair of data sets, as a",

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = "docs"
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<marks>```+)(?P<info>[^`]*)$")
+SHORT = re.compile(r"<code>(?=[^<\n]{1,32}</code>)")
 CODE = re.compile(r"(`+[^`]+`+)")
 LINK = re.compile(r"(?<=\]\()(?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?(?=\))")
 COMMENT = re.compile(r"^<!-- (?P<text>.*) -->$")
@@ -68,22 +69,27 @@ def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files:
     return "\n".join(lines_of_site(markdown.splitlines(), at, PurePosixPath(page.file.src_uri)))
 
 
+def on_page_content(html: str, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
+    """The page, in which short code stays in one line."""
+    return SHORT.sub(r'<code class="one">', html)
+
+
 def broken_rows(lines: Iterable[str]) -> Iterator[int]:
-    """The lines, from 1, of rows of tables that have more or fewer cells than their header.
+    """The lines, from 1, of rows of tables that have more or fewer cells than their header, or of rulers with no row.
 
     Such a table is shown as text full of bars, or loses cells.
     """
-    closing, columns = "", 0
-    for number, line in enumerate(lines, 1):
+    closing, columns, rows = "", 0, 0
+    for number, line in enumerate((*lines, ""), 1):
         if closing:
             closing = "" if line.strip() == closing else closing
         elif fence := FENCE.match(line):
             closing = fence["marks"]
         row = line.strip()
         cells = len(SEPARATOR.findall(row)) - 1 if not closing and row.startswith("|") else 0
-        if columns and cells and cells != columns:
-            yield number
-        columns = (columns or cells) if cells else 0
+        if columns and cells != columns and (cells or rows == 2):
+            yield number if cells else number - 1
+        columns, rows = ((columns or cells), rows + 1) if cells else (0, 0)
 
 
 def lines_of_site(lines: Iterable[str], at: PurePosixPath, uri: PurePosixPath) -> Iterator[str]:
