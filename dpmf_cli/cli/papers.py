@@ -112,7 +112,7 @@ def explore(
         found = kept.data[dataset]
         shown = {"claims": claims_text(kept, wanted.paper)}
         if found.printed:
-            shown["cells"] = printed_values_text(found)
+            shown["printed"] = printed_values_text(found)
         if as_json:
             print(json_text({name: as_objects(table) for name, table in shown.items()}), end="")
         else:

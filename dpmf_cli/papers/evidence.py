@@ -122,9 +122,9 @@ class Evidence:
             raise MissingEvidence(name)
         return sorted(points, key=lambda point: point[0])
 
-    def crossing(self, name: str, label: str, baseline: str) -> float:
+    def crossing_epsilon(self, name: str, label: str, baseline: str) -> float:
         """The ε at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
-        found = self.crossed(name, label, baseline)
+        found = self.crossing(name, label, baseline)
         if found.status == crossings.Status.NOT_REACHED:
             return math.inf
         if found.status in (crossings.Status.BELOW_GRID, crossings.Status.NO_EPSILON):
@@ -133,7 +133,7 @@ class Evidence:
             raise MissingEvidence(name)
         return found.reproduced
 
-    def crossed(
+    def crossing(
         self, name: str, label: str, baseline: str, printed: float | None = None
     ) -> crossings.Crossing:
         """The crossing of a curve with a baseline, beside a printed ε."""

@@ -123,7 +123,7 @@ class MadeUp(Evidence):
             for at, (value, point) in enumerate(zip(values, points, strict=True))
         ]
 
-    def crossing(self, name: str, label: str, baseline: str) -> float:
+    def crossing_epsilon(self, name: str, label: str, baseline: str) -> float:
         draw = self.answered("crossing", name, label, baseline)
         within = [1.0, 1.05, 1.1, 1.3, 1.6, 2.0, 2.5, 5.0, 10.0, 20.0]
         known = within if numbers(self.seed, "all are reached")[0] < 0.4 else [0.0, math.inf, *within]
@@ -131,8 +131,8 @@ class MadeUp(Evidence):
         earlier = 100 ** BY_SIZE.index(self.data) if numbers(self.seed, "larger data")[0] < -0.2 else 1
         return near[int(len(near) * (draw() + 1) / 2)] / earlier
 
-    def crossed(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
-        found = self.crossing(name, label, baseline)
+    def crossing(self, name: str, label: str, baseline: str, printed: float | None = None) -> Crossing:
+        found = self.crossing_epsilon(name, label, baseline)
         kind = "crossed" if 0 < found < math.inf else "below the grid"
         measured = found if kind == "crossed" else None
         return Crossing("", "", "", "", "", baseline, Status(kind), printed, measured, gap=0.1, off=1.0)

@@ -56,13 +56,15 @@ def test_the_best_is_that_of_all_curves_at_each_epsilon() -> None:
 
 def test_a_crossing_is_an_epsilon_or_says_where_it_is_not() -> None:
     both = evidence(FIRST, SECOND)
-    assert 1 < both.crossing("made", "isgd", "IA") < 2 < both.crossing("made", "isgd", "GE") < 4
-    assert HERE.crossing("made", "b", "IA") == 0
-    assert evidence(curve("isgd", "a", 1.2, 1.1, 0.95)).crossing("made", "isgd", "GE") == math.inf
+    assert (
+        1 < both.crossing_epsilon("made", "isgd", "IA") < 2 < both.crossing_epsilon("made", "isgd", "GE") < 4
+    )
+    assert HERE.crossing_epsilon("made", "b", "IA") == 0
+    assert evidence(curve("isgd", "a", 1.2, 1.1, 0.95)).crossing_epsilon("made", "isgd", "GE") == math.inf
     assert (HERE.baseline("made", "ge"), HERE.baseline("made", "IA")) == (0.9, 1)
     for label, baseline in (("lost", "IA"), ("isgd", "ALS")):
         with pytest.raises(MissingEvidence):
-            HERE.crossing("made", label, baseline)
+            HERE.crossing_epsilon("made", label, baseline)
 
 
 def test_a_line_has_its_points_in_the_order_of_what_is_swept() -> None:
@@ -92,7 +94,7 @@ def test_of_several_configs_the_first_that_was_run_counts() -> None:
 def test_a_crossing_in_theta_lies_where_that_in_epsilon_does() -> None:
     of_theta = evidence(replace(FIRST, thetas=GRID / 10))
     found = scope("mcsherry2009", of_theta).value("theta('made', 'isgd', 'IA')")
-    assert found == pytest.approx(of_theta.crossing("made", "isgd", "IA") / 10)
+    assert found == pytest.approx(of_theta.crossing_epsilon("made", "isgd", "IA") / 10)
 
 
 @pytest.mark.parametrize(

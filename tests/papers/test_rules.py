@@ -133,9 +133,9 @@ def test_printed_values_are_those_of_their_tables() -> None:
     level = evidence.baseline("ml1m_bounded", "ge")
     assert found["table 3, GE"] == (0.9161, level)
     assert values["table 3, GE"].off == pytest.approx(abs(level - 0.9161) / 0.005, rel=1e-5)
-    assert found["table 4, ISGD, GE"] == (2.7, evidence.crossed("ml1m_bounded", "isgd", "GE").reproduced)
-    assert found["table 5, PSGD, IA"] == (2.0, evidence.crossed("ml1m_unbounded", "psgd", "IA").reproduced)
-    pknn = evidence.crossed("friedman_fig5a", "pknn", "IA").reproduced
+    assert found["table 4, ISGD, GE"] == (2.7, evidence.crossing("ml1m_bounded", "isgd", "GE").reproduced)
+    assert found["table 5, PSGD, IA"] == (2.0, evidence.crossing("ml1m_unbounded", "psgd", "IA").reproduced)
+    pknn = evidence.crossing("friedman_fig5a", "pknn", "IA").reproduced
     assert found["section 5.4, PKNN, IA"] == (0.18, pknn)
 
 

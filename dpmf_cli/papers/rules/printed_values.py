@@ -58,7 +58,7 @@ def _of_friedman(evidence: Evidence) -> Iterator[tuple[str, PrintedValue]]:
             continue
         with suppress(MissingEvidence):
             config = names.with_values({"kind": each.neighbours}).value("table" if table else "fig5")
-            found = evidence.crossed(config, each.algorithm, each.baseline, each.epsilon)
+            found = evidence.crossing(config, each.algorithm, each.baseline, each.epsilon)
             if found.off is not None:
                 place = f"table {table[-1]}" if table else "section 5.4"
                 value = PrintedValue(

@@ -33,7 +33,7 @@ def config(evidence: Evidence, *patterns: str) -> str:
 
 def theta(evidence: Evidence, name: str, label: str, baseline: str) -> float:
     """The θ at which a curve crosses a baseline: 0 below the grid, ∞ if it is not reached."""
-    curve, epsilon = evidence.curve(name, label), evidence.crossing(name, label, baseline)
+    curve, epsilon = evidence.curve(name, label), evidence.crossing_epsilon(name, label, baseline)
     if curve.thetas is None or not 0 < epsilon < np.inf:
         return epsilon
     return float(np.exp(np.interp(np.log(epsilon), np.log(curve.epsilons), np.log(curve.thetas))))
@@ -54,7 +54,7 @@ def rmse_where(
     if that bound does not decide which curve is first.
     """
     curve, level = evidence.curve(name, label), evidence.baseline(name, baseline)
-    epsilon = evidence.crossing(other_name, other, baseline)
+    epsilon = evidence.crossing_epsilon(other_name, other, baseline)
     if epsilon == math.inf:
         last = float(curve.mean()[-1])
         return last if last < level else math.nan
@@ -234,7 +234,7 @@ def _by_name(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 MEASURED: Mapping[str, Callable[..., Any]] = {
     **_by_name(config, converged, rmse_at, rmse_where, theta, loss, growing_loss, percent, at_most_one),
     **_by_name(swept, swept_at, swept_pairs, swept_percent, density, curves_of),
-    "crossing": lambda evidence, *of: evidence.crossing(*of),
+    "crossing": lambda evidence, *of: evidence.crossing_epsilon(*of),
     "curve": lambda evidence, *of: evidence.curve(*of),
     "level": lambda evidence, *of: evidence.baseline(*of),
     "rmse": lambda evidence, name, label: evidence.curve(name, label).mean(),
