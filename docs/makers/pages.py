@@ -168,7 +168,7 @@ def _margin(margin: tuple[float, float, float, float], unit: str) -> str:
 
     *around, limit = margin
     middle, low, high = map(said, around)
-    counts = f" ({said(limit).replace('+', '±')})" if limit < UNBOUNDED / 2 else ""
+    counts = f" ({said(limit).replace('+', '±', 1)})" if limit < UNBOUNDED / 2 else ""
     interval = "" if low == high == middle else f" [{low}, {high}]"
     return f"{middle}{counts}{interval}".replace("-", "−")
 

@@ -77,7 +77,7 @@ def choice() -> str:
             "a user with all ratings",
         ),
         (
-            "Must it stay hidden which items a person rated?",
+            "Must it stay hidden whether a person rated an item?",
             "yes",
             "--protects presence",
             "whether one rating exists",

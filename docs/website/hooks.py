@@ -62,7 +62,7 @@ def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files:
     at = _path(page.file)
     for number in broken_rows(markdown.splitlines()):
         logging.getLogger("mkdocs.hooks").warning(
-            "%s: row %d of its tables has other columns than the header", at, number
+            "%s: line %d is a row of other columns than its header, or a header without rows", at, number
         )
     if at.parent.name == "generated":
         page.meta["hide"] = ["toc"]

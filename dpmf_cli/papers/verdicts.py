@@ -98,29 +98,30 @@ def _judged(explored: Explored, places: Sequence[int]) -> Judged:
     """The verdict on one atom, which has a place in the record for each reading."""
     atoms = [explored.atoms[at] for at in places]
     tables = [np.array([each.margins[at] for each in explored.tried], float) for at in places]
-    states = np.array(
-        [_states(table, atom, explored.partition) for table, atom in zip(tables, atoms, strict=True)]
-    )
-    chosen = atoms[0].chosen is not None
-    margins = {}
+    chosen, margins, limits, states = atoms[0].chosen is not None, {}, list[Values](), list[States]()
     for atom, table in zip(atoms, tables, strict=True):
-        of = np.array(atom.resampled, float) if chosen else table[:, 0]
-        known = of[~np.isnan(of)]
+        whole, folds = table[:, 0], table[:, 1:]
+        if chosen:
+            whole, folds = np.array(atom.resampled, float), np.array([atom.chosen], float)
+        limit = limit_of(folds, atom.tolerance, explored.partition, prior_of(atom.shipped))
+        known = whole[~np.isnan(whole)]
         low, high = math.nan, math.nan
         if len(known):  # margins that were found: one without a bound is no number to interpolate
             low, high = np.quantile(known, 0.05, method="lower"), np.quantile(known, 0.95, method="higher")
-        middle = np.mean(np.array(atom.chosen, float)) if chosen else table[0, 0]
-        folds = np.array([atom.chosen], float) if chosen else table[:1, 1:]
-        limit = limit_of(folds, atom.tolerance, explored.partition, prior_of(atom.shipped))
+        middle = folds.mean() if chosen else whole[0]
         margins[atom.reading] = (float(middle), float(low), float(high), float(limit[0]))
+        limits.append(limit)
+        states.append(states_of(whole, limit))
+    counts = Counter[int]()
     if chosen:
-        word, flips, by = _of_chosen(atoms, [limit for *_, limit in margins.values()])
+        word, flips, by = _of_chosen(atoms, limits, states)
     else:
-        word = word_of(states.ravel())
+        found = np.array(states)
+        word, counts = word_of(found.ravel()), Counter(map(int, found.ravel()))
         rng = named_generator("resampled settings", len(explored.tried), atoms[0].text)
-        drawn = rng.integers(states.shape[1], size=(RESAMPLES, states.shape[1]))
-        flips = float(np.mean([word_of(states[:, each].ravel()) != word for each in drawn]))
-        by = _decided_by(explored, atoms, states) if word == "depends" else ""
+        drawn = rng.integers(found.shape[1], size=(RESAMPLES, found.shape[1]))
+        flips = float(np.mean([word_of(found[:, each].ravel()) != word for each in drawn]))
+        by = _decided_by(explored, atoms, found) if word == "depends" else ""
     first = atoms[0]
     return Judged(
         word,
@@ -129,7 +130,7 @@ def _judged(explored: Explored, places: Sequence[int]) -> Judged:
         first.note,
         first.said,
         margins,
-        {} if chosen else Counter(map(int, states.ravel())),
+        counts,
         flips,
         by,
     )
@@ -156,11 +157,6 @@ def limit_of(folds: Values, tolerance: float, partition: int, prior: float) -> V
     limit = np.maximum(tolerance, student.ppf((1 + LEVEL) / 2, np.maximum(freedom, 1)) * noise)
     found: Values = np.where(freedom > 0, limit, UNBOUNDED / 2)
     return found
-
-
-def _states(table: Values, atom: Inequality, partition: int) -> States:
-    """(S,) the states of settings with these margins (S, 1 + F)."""
-    return states_of(table[:, 0], limit_of(table[:, 1:], atom.tolerance, partition, prior_of(atom.shipped)))
 
 
 def states_of(margins: Values, limit: Values | float) -> States:
@@ -190,12 +186,14 @@ def word_of(states: States) -> Word:
     return "fails" if minus >= MOST * (plus + minus) else "depends"
 
 
-def _of_chosen(atoms: Sequence[Inequality], limits: Sequence[float]) -> tuple[Word, float, str]:
+def _of_chosen(
+    atoms: Sequence[Inequality], limits: Sequence[Values], resampled: Sequence[States]
+) -> tuple[Word, float, str]:
     """The verdict of the best settings for each ε, how often other settings would turn it, and why."""
-    found, resampled = [], []
-    for atom, limit in zip(atoms, limits, strict=True):
-        found.append(word_of(states_of(np.array([atom.chosen], float).mean(axis=1), limit)))
-        resampled.append(states_of(np.array(atom.resampled, float), limit))
+    found = [
+        word_of(states_of(np.array([atom.chosen], float).mean(axis=1), limit))
+        for atom, limit in zip(atoms, limits, strict=True)
+    ]
     words: list[Word] = [word_of(column[None]) for column in resampled[0]] if len(atoms) == 1 else []
     if len(atoms) > 1:
         per = [[word_of(state[None]) for state in states] for states in resampled]

@@ -21,9 +21,9 @@ fits for several ε, the model goes on with the reference's results.
 Some methods release the solution of a perturbed problem, and not the problem (`Publish.solutions`). The recorder then
 sees the noise that gives that solution. The sensitivity bounds how far it moves between neighbours at one solution.
 
-There are two exceptions. Covariances are released anew at each prediction; the fit pays for their noise, which is the
-same each time. Published modes use some statistics without a release, and a recorder does not see these (common
-raters of items, known users, a sample's mean).
+There are two exceptions. Covariances are released at each prediction, or once for several settings; the fit pays for
+their noise, which is the same each time. Published modes use some statistics without a release, and a recorder does
+not see these (common raters of items, known users, a sample's mean).
 """
 
 import copy

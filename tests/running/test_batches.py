@@ -26,6 +26,7 @@ from dpmf_cli.algorithms.zhang2018.private_pmf import Personalized
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
+from dpmf_cli.core.streams import SECRET
 from dpmf_cli.datasets import DataIdentity, Folders, Sizes, load
 from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.experiment.config import ExperimentConfig, load_config
@@ -364,16 +365,23 @@ def covariance_tasks(key: str, neighbours: str) -> list[Task]:
     return [task for entry in of.algorithms for task in tasks_of(of, entry, OF_TOGETHER)]
 
 
+def test_the_parameters_after_a_release_are_listed() -> None:
+    assert AFTER_RELEASE.keys() == CovarianceAlgorithm.after_release
+
+
 @pytest.mark.parametrize("most", [1 << 31, 0], ids=["kept", "measured anew"])
 @pytest.mark.parametrize(
     ("key", "neighbours"),
     [("pknn", "bounded"), ("pknn", "unbounded"), ("mm_knn", "unbounded"), ("mm_svd", "user")],
 )
-def test_one_release_of_a_covariance_serves_every_setting(
+def test_one_release_of_a_covariance_serves_four_settings(
     key: str, neighbours: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks, reads = covariance_tasks(key, neighbours), list[ReleasedProducts]()
-    assert together(tasks) == [tuple(tasks)]
+    found = together(tasks)
+    assert [len(batch) for batch in found] == [4] * (len(tasks) // 4) + [len(tasks) % 4] * (
+        len(tasks) % 4 > 0
+    )
     folds = make_ratings(30, 20, 300), make_ratings(30, 20, 60)
     alone = [execute([task], *folds) for task in tasks]
     measure = ReleasedProducts.__iter__
@@ -384,19 +392,34 @@ def test_one_release_of_a_covariance_serves_every_setting(
 
     monkeypatch.setattr(ReleasedProducts, "__iter__", counting)
     monkeypatch.setattr(covariance, "BYTES_AT_ONCE", most)
-    assert [[result] for result in execute(tasks, *folds)] == alone
-    assert len(reads) == (1 if most else 2 * len(tasks))  # of errors, and of ordered items
+    assert [[result] for batch in found for result in execute(batch, *folds)] == alone
+    # Each model predicts twice: for errors, and for ordered items.
+    assert len(reads) == sum(1 if most and len(batch) > 1 else 2 * len(batch) for batch in found)
     assert len({result.rmse for (result,) in alone}) > len(tasks) / 2
-    assert AFTER_RELEASE.keys() == CovarianceAlgorithm.after_release
+
+
+def test_settings_with_other_noise_or_too_little_memory_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = covariance_tasks("pknn", "bounded")
+    (one, *_), shape = together(tasks), Shape(6000, 4000, 900_000)
+    assert [len(batch) for batch in together([replace(task, seed=SECRET) for task in one])] == [1] * 4
+    grids = [replace(task, epsilons=(float(n + 1),)) for n, task in enumerate(one)]
+    assert [len(batch) for batch in together(grids)] == [1] * 4
+    kept = 3 * covariance.bytes_of_both(shape.items)
+    assert batches.in_memory(one, shape, 10 * kept) == [one]
+    assert batches.in_memory(one, shape, kept) == [(task,) for task in one]
+    folds = make_ratings(30, 20, 300), make_ratings(30, 20, 60)
+    whole = execute(one, *folds)
+    monkeypatch.setattr(batches, "room", lambda: 0.0)
+    assert execute(one, *folds) == whole
 
 
 def test_settings_of_a_covariance_are_planned_with_one_release() -> None:
-    tasks = covariance_tasks("mm_knn", "unbounded")
+    first, other, *_ = (task.algorithm for task in covariance_tasks("mm_knn", "unbounded"))
     shape = Shape(6000, 4000, 900_000)
-    alone = tasks[0].algorithm.cost(shape, 3)
-    both = tasks[0].algorithm.cost_together(shape, [3, 3])
-    assert alone.seconds < both.seconds < 2 * alone.seconds
-    assert both.bytes - alone.bytes == 3 * covariance.bytes_of_both(shape.items)
+    alone, more = first.cost(shape, 3), other.cost(shape, 3)
+    both = first.cost_together([first, other], shape, [3, 3])
+    assert alone.seconds < both.seconds < alone.seconds + more.seconds
+    assert both.bytes > alone.bytes + 3 * covariance.bytes_of_both(shape.items)
 
 
 def test_runs_and_folds_are_apart() -> None:

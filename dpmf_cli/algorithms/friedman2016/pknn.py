@@ -20,7 +20,6 @@ from dpmf_cli.privacy import covariance_sensitivity as sensitivity
 from dpmf_cli.privacy.curator import Curator
 from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.mechanisms import laplace
-from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
 
 
@@ -107,14 +106,14 @@ class PrivateKNN(item_covariance.CovarianceAlgorithm):
     variants = in_both_modes(bounded=bounded, unbounded=unbounded)
 
     def cost(self, shape: Shape, grid: int) -> Cost:
-        private = self.neighbours is not Neighbours.BOUNDED
+        private = self.private_weights
         matrix = item_covariance.covariance_cost(shape, grid, private_weights=private)
         found = item_covariance.search_cost(shape, self.k, searches=grid if private else 1)
         solved = item_covariance.solve_cost(shape, self.k, grid * ASKED * shape.ratings)
         return effects_cost(shape, grid) + matrix + found + solved
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
-        private = self.neighbours is not Neighbours.BOUNDED
+        private = self.private_weights
         nearest = item_covariance.nearest_items_cost(
             shape, grid, self.k, pairs, calls, private_weights=private
         )

@@ -113,7 +113,7 @@ class PrivateCovariance(OwnMeansAlgorithm, shared.CovarianceAlgorithm):
         """The model, with released averages; all noise is charged to the ledger here.
 
         Cov and Wgt are measured and released a few ε at a time when the model predicts, because a triangle and its
-        noise are too large to keep for each ε.
+        noise are too large to keep for each ε of a large grid.
         """
         measurer = self.measurer(epsilons, curator, covariance=2)
         averages = self.released_averages(train, measurer)

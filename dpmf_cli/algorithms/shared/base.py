@@ -16,7 +16,6 @@ from dpmf_cli.algorithms.shared.budget import EffectsParameters
 from dpmf_cli.algorithms.shared.cost import Cost, Shape, pairs_cost
 from dpmf_cli.algorithms.shared.theta import Accounting, NoiseKind
 from dpmf_cli.core.arrays import Flags, Floats, Ints
-from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -140,7 +139,8 @@ class Algorithm(StrictModel, ABC):
     revision    raised when a change of the code changes the results, so that those of an older revision are computed
                 anew
     plugin      where its code comes from, if not from dpmf (`algorithms.plugins`). Results depend on it
-    lanes_at_once   the most ε of entries that are fitted together (`shared_fit`)
+    settings_at_once   how many entries are fitted together at most (`shared_fit`), if they must have the same ε; 0 if
+                they are lanes of one pass, whatever their ε
     small       parameters with which a fit takes few steps, for audits on few ratings: later steps repeat the first
     by_rating   whether its Python references go through ratings one by one, which takes minutes for 10⁵ ratings
     why_no_noise_free_run   why it cannot also be fitted without noise (`twins`), and what to do; "" if it can
@@ -156,7 +156,7 @@ class Algorithm(StrictModel, ABC):
     counts_users: ClassVar[bool | Where] = False
     revision: ClassVar[int] = 1
     plugin: ClassVar[dict[str, str]] = {}
-    lanes_at_once: ClassVar[int] = MAXIMUM_WIDTH
+    settings_at_once: ClassVar[int] = 0
     small: ClassVar[Mapping[str, Any]] = {}
     by_rating: ClassVar[bool] = False
     why_no_noise_free_run: ClassVar[str] = ""
@@ -279,9 +279,10 @@ class Algorithm(StrictModel, ABC):
         """The time and memory of one fit for `grid` values of ε, within a factor of about 2."""
         raise NotImplementedError(f"{self.algorithm} has no `cost`")
 
-    def cost_together(self, shape: Shape, grids: Sequence[int]) -> Cost:
-        """The cost of one fit for several entries, which are equal in cost, with these numbers of ε."""
-        return self.cost(shape, sum(grids))
+    @classmethod
+    def cost_together(cls, entries: Sequence[Self], shape: Shape, grids: Sequence[int]) -> Cost:
+        """The cost of `fit_together` for entries with these numbers of ε."""
+        return entries[0].cost(shape, sum(grids))
 
     def predictions_cost(self, shape: Shape, grid: int, pairs: float, calls: int) -> Cost:
         """The cost of predicting so many `pairs` in so many `calls` of `predict`, which metrics of ordered items

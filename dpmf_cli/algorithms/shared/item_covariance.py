@@ -2,7 +2,8 @@
 
 McSherry and Mironov 2009, sections 4.4, 4.6 and 5. Private kNN of Friedman et al. 2016, section 5.4, is the same
 method with released user averages. A triangle takes 2·n_items² bytes (632 MB for the 17,770 items of Netflix), so the
-triangles of a grid are not all kept. Those of a few ε are measured, get their noise, are used, and are freed.
+triangles of a grid are not all kept, unless several settings share them. Those of a few ε are measured, get their
+noise, are used, and are freed.
 """
 
 import json
@@ -10,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import chain, product, repeat
+from itertools import product, repeat
 from operator import is_not
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -33,7 +34,7 @@ from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
 
 Searched = dict[int, tuple[tuple[Ratings, Ints, Ints], Longs]]
-"""For a number k of items: what `kernels.neighbours.nearest` was asked last, with one Wgt, and its answer."""
+"""For a number k of items: what `kernels.neighbours.nearest` was asked last, with one Wgt, and its answer (n, k)."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ class ReleasedProducts:
             covariances = self._noisy(part, self.of_covariance)
             weights = public or self._noisy(part, self.of_weight)
             lanes = range(part.start, part.stop)
-            searched = repeat(of_public) if public else iter(dict, None)
-            yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist(), searched)
+            searches: list[Searched] = [of_public if public else {} for _ in lanes]
+            yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist(), searches)
             del covariances, weights  # frees memory before the next are measured
 
     def _noisy(self, part: slice, release: Release | None) -> Singles:
@@ -116,8 +117,8 @@ class ReleasedProducts:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Released products that several models read, which differ only in what they make of them."""
+class SharedRelease:
+    """Released products that several models read. The first reader has them measured; each gets copies of Cov."""
 
     products: Iterable[NoisyProducts]
 
@@ -126,11 +127,11 @@ class Kept:
         return tuple(self.products)
 
     def __iter__(self) -> Iterator[NoisyProducts]:
-        return chain.from_iterable(self._measured)
+        return (replace(each, covariance=each.covariance.copy()) for each in self._measured)
 
 
 def can_keep(n_items: int, grid: int) -> bool:
-    """Whether the triangles of a grid are few enough to be `Kept`."""
+    """Whether the triangles of a grid are few enough for a `SharedRelease`."""
     return grid * triangles.bytes_of_both(n_items) <= triangles.BYTES_AT_ONCE
 
 
@@ -204,11 +205,10 @@ class NearestItems:
 
     def _nearest(self, given: PredictorInput) -> Longs:
         asks = self.own, self.users, self.items
-        asked, found = given.searched.get(self.k, (None, None))
-        if asked is None or found is None or any(map(is_not, asked, asks)):
-            found = nearest(*asks, given.weight, self.k)
-            given.searched[self.k] = asks, found
-        return found
+        known = given.searched.get(self.k)
+        if known is None or any(map(is_not, known[0], asks)):
+            known = given.searched[self.k] = asks, nearest(*asks, given.weight, self.k)
+        return known[1]
 
 
 @dataclass(frozen=True)
@@ -336,8 +336,9 @@ class CovarianceAlgorithm(PrivateAlgorithm):
         {"ridge", "shrinkage", "noise_shrinkage", "diagonal_noise_shrinkage", "k", "cleaning"}
         | {"flat_ridge", "variance_limits", "covariance_limits", "clip_predictions"}
     )
-    """The parameters that no measurement and no noise depends on."""
-    lanes_at_once = 80
+    """The parameters that no measurement and no noise depends on, in any subclass."""
+    settings_at_once = 4
+    """More would save little, since each has a quarter of the release's cost left; and a batch is one process."""
 
     @property
     def shared_fit(self) -> str:
@@ -354,30 +355,37 @@ class CovarianceAlgorithm(PrivateAlgorithm):
         streams: Streams,
         curators: Sequence[Curator],
     ) -> Sequence[Model]:
-        """The models of all entries, of which those with the same grid read one release."""
-        models, first = [], dict[bytes, Kept]()
-        for entry, grid, curator in zip(entries, grids, curators, strict=True):
-            model = entry.fit(train, grid, streams=streams, curator=curator)
-            if len(entries) > 1 and can_keep(train.n_items, len(grid)):
-                model = replace(model, released=first.setdefault(grid.tobytes(), Kept(model.released)))
-            models.append(model)
-        return models
+        """The models of all entries, which have the same ε and read one release."""
+        models = [
+            entry.fit(train, grid, streams=streams, curator=curator)
+            for entry, grid, curator in zip(entries, grids, curators, strict=True)
+        ]
+        if len(models) == 1 or not can_keep(train.n_items, len(grids[0])):
+            return models
+        shared = SharedRelease(models[0].released)
+        return [replace(model, released=shared) for model in models]
 
     @abstractmethod
     def fit(
         self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
     ) -> "CovarianceModel": ...
 
-    def cost_together(self, shape: Shape, grids: Sequence[int]) -> Cost:
-        grid, pairs = max(grids), triangles.triangle_size(shape.items)
-        once = self.cost(shape, grid)
-        if not can_keep(shape.items, grid):
-            return Cost(len(grids) * once.seconds, once.bytes, len(grids) * once.far)
-        private = self.neighbours is not Neighbours.BOUNDED
-        measured = covariance_cost(shape, grid, private_weights=private).seconds
-        again = once.seconds - measured + grid * pairs * SECONDS_PER_ENTRY
-        kept = float(grid * triangles.bytes_of_both(shape.items))
-        return Cost(once.seconds + (len(grids) - 1) * again, once.bytes + kept, len(grids) * once.far)
+    @property
+    def private_weights(self) -> bool:
+        """Whether Wgt has noise. It has none where who rated what is not hidden."""
+        return self.neighbours is not Neighbours.BOUNDED
+
+    @classmethod
+    def cost_together(cls, entries: Sequence[Self], shape: Shape, grids: Sequence[int]) -> Cost:
+        grid, pairs = grids[0], triangles.triangle_size(shape.items)
+        costs = [entry.cost(shape, grid) for entry in entries]
+        seconds, held = sum(cost.seconds for cost in costs), max(cost.bytes for cost in costs)
+        if can_keep(shape.items, grid):
+            measured = covariance_cost(shape, grid, private_weights=entries[0].private_weights).seconds
+            seconds -= (len(entries) - 1) * (measured - grid * pairs * SECONDS_PER_ENTRY)
+            found = ASKED * shape.ratings * 8.0 * sum({entry.parameters()["k"] for entry in entries})
+            held += grid * (triangles.bytes_of_both(shape.items) + found)
+        return Cost(seconds, held, tuple(far for cost in costs for far in cost.far))
 
     @abstractmethod
     def predictor(self, own: Ratings, users: Ints, items: Ints) -> Predictor:

@@ -29,7 +29,7 @@ from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.compiled.lane_groups import MAXIMUM_WIDTH
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.core.streams import Seed, UnaccountedNoiseError
+from dpmf_cli.core.streams import SECRET, Seed, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.canonical import Stars
 from dpmf_cli.datasets.spec import NewUsersSplit
@@ -109,6 +109,9 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
     Ratings of new users are not fitted: fitted models predict from them, and each ε then has a fit of its own.
     """
+    shape = Shape(train.n_users, train.n_items, len(train))
+    if len(alone := in_memory(tuple(tasks), shape, room())) > 1:
+        return [result for task in alone for result in execute(task, train, test)]
     rated, unit, streams = test, 1.0, tasks[0].streams()
     if tasks[0].data.to_stars:
         stars = Stars(train.scale)
@@ -118,8 +121,7 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     if apart:
         new = test.user_counts[train.users] > 0
         fitted, own = train.select(~new), train.select(new)
-    if len(tasks) == 1 or apart:
-        shape = Shape(train.n_users, train.n_items, len(train))
+    if len(tasks) == 1:
         cut = parts(tasks[0].algorithm, shape, len(tasks[0].epsilons), room(), apart=apart)
 
     def of_part(part: slice) -> list[TaskResult]:  # its models are freed before the next part is fitted
@@ -192,22 +194,31 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def together(tasks: Iterable[Task]) -> list[Batch]:
-    """Batches of tasks, ordered by their first task: those whose algorithms share a fit, up to so many ε as they take
-    at once; others alone."""
+    """Batches of tasks, ordered by their first task: those whose algorithms share a fit, up to the lanes of one pass
+    or `settings_at_once`; others alone."""
     batches: list[list[Task]] = []
     last: dict[tuple[Any, ...], list[Task]] = {}
     for task in tasks:
-        apart = isinstance(task.cut.split, NewUsersSplit)  # each ε has a fit of its own
-        shared = None if apart else task.algorithm.shared_fit
-        key = (task.data, task.seed, task.cut, task.run, task.algorithm.algorithm, shared)
+        # For new users each ε has a fit of its own, and with a secret seed each task has noise of its own.
+        apart = isinstance(task.cut.split, NewUsersSplit) or task.seed == SECRET
+        shared, most = None if apart else task.algorithm.shared_fit, task.algorithm.settings_at_once
+        grid = task.epsilons if most else None
+        key = (task.data, task.seed, task.cut, task.run, task.algorithm.algorithm, shared, grid)
         batch = last.get(key, []) if shared else []
         lanes = sum(len(each.epsilons) for each in (*batch, task))
-        if batch and lanes <= task.algorithm.lanes_at_once:
+        if batch and (len(batch) < most if most else lanes <= MAXIMUM_WIDTH):
             batch.append(task)
         else:
             last[key] = [task]
             batches.append(last[key])
     return [tuple(batch) for batch in batches]
+
+
+def in_memory(batch: Batch, shape: Shape, within: float) -> list[Batch]:
+    """The batch, or its tasks alone if what they share would hold more bytes."""
+    entries, grids = [task.algorithm for task in batch], [len(task.epsilons) for task in batch]
+    fits = len(batch) == 1 or entries[0].cost_together(entries, shape, grids).bytes <= within
+    return [batch] if fits else [(task,) for task in batch]
 
 
 def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache as cached, cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Outcome, Task, tasks_of
 from dpmf_cli.experiment.running import calibration
-from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, run_batch, together
+from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, in_memory, room, run_batch, together
 from dpmf_cli.experiment.running.calibration import REFERENCE, Machine
 from dpmf_cli.experiment.running.processes import Claims, each_of
 
@@ -100,14 +101,15 @@ def costs_of(
     fit may hold `within` bytes; a larger grid is cut into parts.
     """
     costs = {}
-    for batch in together(in_order(tasks)):
+    wanted = together(in_order(tasks))
+    for batch in chain.from_iterable(in_memory(of, sets[of[0].cut.portion][0], within) for of in wanted):
         shape, predicted = sets[batch[0].cut.portion]
-        (first, *others), grids = batch, [len(task.epsilons) for task in batch]
-        if others:
-            whole = first.algorithm.cost_together(shape, grids)
+        entries, grids = [task.algorithm for task in batch], [len(task.epsilons) for task in batch]
+        if len(batch) > 1:
+            whole = entries[0].cost_together(entries, shape, grids)
         else:
-            apart = isinstance(first.cut.split, NewUsersSplit)
-            whole = cost_in_parts(first.algorithm, shape, grids[0], within, apart=apart)
+            apart = isinstance(batch[0].cut.split, NewUsersSplit)
+            whole = cost_in_parts(entries[0], shape, grids[0], within, apart=apart)
         fit = machine.seconds(whole) / len(batch)
         for task in batch:
             grid = len(task.epsilons)
@@ -196,8 +198,8 @@ class Plan:
         return {task.key: cost for task, cost in pairs}
 
     def seconds(self, jobs: int) -> float:
-        """Estimated wall time of what is left, in `jobs` processes; never less than the longest task."""
-        longest = max((cost.seconds for entry in self.entries for cost in entry.costs), default=0.0)
+        """Estimated wall time of what is left, in `jobs` processes; never less than the longest batch."""
+        longest = max((sum(map(self.cost_of, batch)) for batch in self.batches), default=0.0)
         work = sum(entry.seconds_left for entry in self.entries)
         if not work:
             return 0.0
