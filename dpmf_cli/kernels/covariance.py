@@ -151,6 +151,11 @@ def bytes_of_both(n_items: int) -> int:
     return 2 * 4 * triangle_size(n_items)
 
 
+def can_keep(n_items: int, grid: int) -> bool:
+    """Whether both triangles of all models of a grid may be in memory at once."""
+    return grid * bytes_of_both(n_items) <= BYTES_AT_ONCE
+
+
 def measured_together(n_items: int) -> int:
     """How many models are measured in one pass over the ratings: a power of two, within `BYTES_AT_ONCE`."""
     fit = BYTES_AT_ONCE // bytes_of_both(n_items)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
 from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
+from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared import sample_fits
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
@@ -404,13 +405,22 @@ def test_settings_with_other_noise_or_too_little_memory_are_apart(monkeypatch: p
     assert [len(batch) for batch in together([replace(task, seed=SECRET) for task in one])] == [1] * 4
     grids = [replace(task, epsilons=(float(n + 1),)) for n, task in enumerate(one)]
     assert [len(batch) for batch in together(grids)] == [1] * 4
-    kept = 3 * covariance.bytes_of_both(shape.items)
-    assert batches.in_memory(one, shape, 10 * kept) == [one]
-    assert batches.in_memory(one, shape, kept) == [(task,) for task in one]
+    enough = 10 * 3 * covariance.bytes_of_both(shape.items)
+    assert batches.in_memory(one, shape, enough) == [one]
+    assert batches.in_memory(one, shape, enough / 10) == [(task,) for task in one]
+    assert batches.in_memory(one, replace(shape, items=20_000), 1e15) == [(task,) for task in one]
     folds = make_ratings(30, 20, 300), make_ratings(30, 20, 60)
-    whole = execute(one, *folds)
+    whole, fits = execute(one, *folds), list[int]()
+    fit = PrivateKNN.fit_together
+
+    def counting(entries: Any, *rest: Any, **more: Any) -> Any:
+        fits.append(len(entries))
+        return fit(entries, *rest, **more)
+
     monkeypatch.setattr(batches, "room", lambda: 0.0)
+    monkeypatch.setattr(PrivateKNN, "fit_together", staticmethod(counting))
     assert execute(one, *folds) == whole
+    assert fits == [1] * 4
 
 
 def test_settings_of_a_covariance_are_planned_with_one_release() -> None:

@@ -255,7 +255,7 @@ class Algorithm(StrictModel, ABC):
 
     @property
     def shared_fit(self) -> str | None:
-        """A key that entries share if one pass over the ratings serves them all; None if each needs its own pass."""
+        """A key that entries share if one pass, or one release, serves them all; None if each needs its own."""
         return None
 
     @classmethod

@@ -7,6 +7,7 @@ noise, are used, and are freed.
 """
 
 import json
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from pydantic_core import PydanticCustomError
 from dpmf_cli.algorithms.shared.averages import Effects, TypicalCount
 from dpmf_cli.algorithms.shared.base import Arrays, Model, PrivateAlgorithm
 from dpmf_cli.algorithms.shared.budget import Size
-from dpmf_cli.algorithms.shared.cost import ASKED, Cost, Shape
+from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import Streams
@@ -93,7 +94,7 @@ class ReleasedProducts:
             covariances = self._noisy(part, self.of_covariance)
             weights = public or self._noisy(part, self.of_weight)
             lanes = range(part.start, part.stop)
-            searches: list[Searched] = [of_public if public else {} for _ in lanes]
+            searches: Iterator[Searched] = (of_public if public else {} for _ in lanes)
             yield from map(NoisyProducts, lanes, covariances, weights, scale[part].tolist(), searches)
             del covariances, weights  # frees memory before the next are measured
 
@@ -128,11 +129,6 @@ class SharedRelease:
 
     def __iter__(self) -> Iterator[NoisyProducts]:
         return (replace(each, covariance=each.covariance.copy()) for each in self._measured)
-
-
-def can_keep(n_items: int, grid: int) -> bool:
-    """Whether the triangles of a grid are few enough for a `SharedRelease`."""
-    return grid * triangles.bytes_of_both(n_items) <= triangles.BYTES_AT_ONCE
 
 
 def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> Doubles:
@@ -338,7 +334,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
     )
     """The parameters that no measurement and no noise depends on, in any subclass."""
     settings_at_once = 4
-    """More would save little, since each has a quarter of the release's cost left; and a batch is one process."""
+    """With four, each pays a quarter of the release. More would save little, and a batch is one process."""
 
     @property
     def shared_fit(self) -> str:
@@ -360,7 +356,7 @@ class CovarianceAlgorithm(PrivateAlgorithm):
             entry.fit(train, grid, streams=streams, curator=curator)
             for entry, grid, curator in zip(entries, grids, curators, strict=True)
         ]
-        if len(models) == 1 or not can_keep(train.n_items, len(grids[0])):
+        if len(models) == 1:
             return models
         shared = SharedRelease(models[0].released)
         return [replace(model, released=shared) for model in models]
@@ -377,15 +373,18 @@ class CovarianceAlgorithm(PrivateAlgorithm):
 
     @classmethod
     def cost_together(cls, entries: Sequence[Self], shape: Shape, grids: Sequence[int]) -> Cost:
-        grid, pairs = grids[0], triangles.triangle_size(shape.items)
+        """As there. If the triangles are too many to keep, nothing can be shared, and no memory is enough."""
+        grid, pairs, private = grids[0], triangles.triangle_size(shape.items), entries[0].private_weights
         costs = [entry.cost(shape, grid) for entry in entries]
-        seconds, held = sum(cost.seconds for cost in costs), max(cost.bytes for cost in costs)
-        if can_keep(shape.items, grid):
-            measured = covariance_cost(shape, grid, private_weights=entries[0].private_weights).seconds
-            seconds -= (len(entries) - 1) * (measured - grid * pairs * SECONDS_PER_ENTRY)
-            found = ASKED * shape.ratings * 8.0 * sum({entry.parameters()["k"] for entry in entries})
-            held += grid * (triangles.bytes_of_both(shape.items) + found)
-        return Cost(seconds, held, tuple(far for cost in costs for far in cost.far))
+        if not triangles.can_keep(shape.items, grid):
+            return replace(sum(costs, NOTHING), bytes=math.inf)
+        measured = covariance_cost(shape, grid, private_weights=private).seconds
+        saved = (len(entries) - 1) * (measured - grid * pairs * SECONDS_PER_ENTRY)
+        kept = 4.0 * pairs * (2 * grid if private else grid + 1)
+        numbers = sum({entry.parameters().get("k", 0) for entry in entries})
+        kept += ASKED * shape.ratings * 8.0 * numbers * (grid if private else 1)
+        whole = sum(costs, NOTHING)
+        return Cost(whole.seconds - saved, max(cost.bytes for cost in costs) + kept, whole.far)
 
     @abstractmethod
     def predictor(self, own: Ratings, users: Ints, items: Ints) -> Predictor:

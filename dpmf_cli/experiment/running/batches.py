@@ -105,13 +105,14 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
     """The results of a batch of tasks (see `together`), fitted on training ratings and measured on test ratings.
 
-    A task's result does not depend on the other tasks of the batch, nor on whether its grid is fitted in parts.
+    A task's result does not depend on the other tasks of the batch, nor on whether memory is short, so that its grid
+    is fitted in parts or the batch task by task.
     Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
     Ratings of new users are not fitted: fitted models predict from them, and each ε then has a fit of its own.
     """
     shape = Shape(train.n_users, train.n_items, len(train))
-    if len(alone := in_memory(tuple(tasks), shape, room())) > 1:
-        return [result for task in alone for result in execute(task, train, test)]
+    if len(each := in_memory(tuple(tasks), shape, room())) > 1:
+        return [result for alone in each for result in execute(alone, train, test)]
     rated, unit, streams = test, 1.0, tasks[0].streams()
     if tasks[0].data.to_stars:
         stars = Stars(train.scale)
@@ -215,9 +216,12 @@ def together(tasks: Iterable[Task]) -> list[Batch]:
 
 
 def in_memory(batch: Batch, shape: Shape, within: float) -> list[Batch]:
-    """The batch, or its tasks alone if what they share would hold more bytes."""
+    """The batch, or its tasks alone if the release that they share would hold more bytes. Entries that share lanes
+    hold hardly more than one of them."""
     entries, grids = [task.algorithm for task in batch], [len(task.epsilons) for task in batch]
-    fits = len(batch) == 1 or entries[0].cost_together(entries, shape, grids).bytes <= within
+    if len(batch) == 1 or not entries[0].settings_at_once:
+        return [batch]
+    fits = entries[0].cost_together(entries, shape, grids).bytes <= within
     return [batch] if fits else [(task,) for task in batch]
 
 

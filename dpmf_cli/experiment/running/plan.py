@@ -98,7 +98,7 @@ def costs_of(
 
     The time is an equal part of the fit that the task shares, and its own predictions of the held-out ratings. The
     memory is that of the fit or of the predictions, whichever is larger. Ranking metrics add to both. A
-    fit may hold `within` bytes; a larger grid is cut into parts.
+    fit may hold `within` bytes; a larger grid is cut into parts, and a larger batch into tasks.
     """
     costs = {}
     wanted = together(in_order(tasks))
@@ -199,10 +199,10 @@ class Plan:
 
     def seconds(self, jobs: int) -> float:
         """Estimated wall time of what is left, in `jobs` processes; never less than the longest batch."""
-        longest = max((sum(map(self.cost_of, batch)) for batch in self.batches), default=0.0)
         work = sum(entry.seconds_left for entry in self.entries)
         if not work:
             return 0.0
+        longest = max(sum(map(self.cost_of, batch)) for batch in self.batches)
         # Every process does this work for itself, so it is not divided by the number of processes.
         each = CUT_SECONDS * self.ratings * len({task.cut for task in self.left})
         each += KERNEL_SECONDS * sum(bool(entry.left) for entry in self.entries)
