@@ -331,6 +331,8 @@ def run_rounds(
 def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing: bool = True) -> Plan:
     """The plan of what is left of all configs, on any data sets. Configs that share an ε of a task compute it once.
 
+    Each config's costs are those of it alone, although tasks of several configs may share a release.
+
     parsing  whether to read, or generate, data that were never read. If False, all tasks on such data are left
     Raises DpmfError where data are missing.
     """
