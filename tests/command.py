@@ -161,8 +161,8 @@ def task_files(folder: Path, results: str = "results") -> dict[str, bytes]:
 
 
 def wait_for_tasks(folder: Path, process: subprocess.Popen[str] | Forked, count: int) -> None:
-    """Waits until a run has finished that many tasks, or has ended, or a minute is over."""
-    deadline = time.monotonic() + 60
+    """Waits until a run has finished that many tasks, or has ended, or three minutes are over."""
+    deadline = time.monotonic() + 180
     while len(task_files(folder)) < count and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
 
