@@ -17,6 +17,8 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from textwrap import wrap
 
@@ -207,7 +209,7 @@ def _measured(expected: Figures) -> str:
 
 
 Drawn = tuple[str, str, Sequence[tuple[float, float]]]
-"""A curve: its name, the classes of its line ("": its place says the colour), and its points (ε, height)."""
+"""A curve: its name, the classes of its line ("": a colour by its rank), and its points (ε, height)."""
 Panel = tuple[str, Sequence[Drawn], Mapping[str, tuple[float, str]], tuple[float, float]]
 """A diagram: its title, curves, levels and limits, as `_panel` takes them."""
 
@@ -277,17 +279,20 @@ def _short(row: combined.Row) -> str:
 
 
 def _of_papers(
-    rows: Sequence[combined.Row], expected: Figures, colours: dict[tuple[str, str], int]
+    rows: Sequence[combined.Row], expected: Figures, colours: Mapping[tuple[str, str], int]
 ) -> tuple[list[Drawn], dict[str, tuple[float, str]], tuple[float, float]]:
     """Returns the curves of rows, the levels of IA and GE, and the limits of RMSE.
 
-    colours  the colour of each (paper, method), to which this adds new ones
+    colours  the colour of each (paper, method)
     """
-    curves: list[Drawn] = []
-    for row in rows:
-        name = _short(row)
-        colour = colours.setdefault((row.paper, name), sum(paper == row.paper for paper, _ in colours))
-        curves.append((name, f"k{colour}" + " unproved" * (not row.proved), _points(row, expected)))
+    curves: list[Drawn] = [
+        (
+            _short(row),
+            f"k{colours[row.paper, _short(row)]}" + " unproved" * (not row.proved),
+            _points(row, expected),
+        )
+        for row in rows
+    ]
     levels = {"1.3": (1.3, "grid"), "1.1": (1.1, "grid")}
     levels |= {name: (expected[f"{name} at inf"].mean, "line") for name in ("IA", "GE")}
     return curves, levels, _ERRORS
@@ -300,8 +305,12 @@ def papers() -> str:
     for row in combined.of_papers(combined.PAGE.read_text(encoding="utf-8")):
         if row.mode == "published" and "personalised" not in row.protects:
             panels.setdefault((row.paper, row.protects), []).append(row)
-    drawn, colours = list[Panel](), dict[tuple[str, str], int]()
-    for (paper, protects), rows in sorted(panels.items(), key=lambda each: each[0][0][-4:]):
+    by_year = sorted(panels.items(), key=lambda each: each[0][0][-4:])
+    methods = dict.fromkeys((row.paper, _short(row)) for _, rows in by_year for row in rows)
+    of_each = groupby(methods, key=itemgetter(0))  # a method has the same colour in all panels of its paper
+    colours = {method: rank for _, of_paper in of_each for rank, method in enumerate(of_paper)}
+    drawn: list[Panel] = []
+    for (paper, protects), rows in by_year:
         hidden = protects.partition(",")[0].removeprefix("rating ") + "‡" * protects.endswith("(joint DP)")
         drawn.append((f"{paper}: {hidden}", *_of_papers(rows, expected, colours)))
     notes = (
@@ -365,11 +374,7 @@ def frontier(page: str) -> str:
             (first, _, *start), (last, _, *end) = points[0], points[-1]
             middle = [(epsilon, error) for epsilon, error, *_ in points]
             curves.append(
-                (
-                    kind,
-                    "",
-                    [*((first, each) for each in start), *middle, *((last, each) for each in end)],
-                )
+                (kind, "", [*((first, each) for each in start), *middle, *((last, each) for each in end)])
             )
         of, _, whom = promise.removeprefix("rating ").partition(", against ")
         words = f"{of}, from {whom.replace(' (joint DP)', '‡')}"

@@ -270,10 +270,17 @@ class Algorithm(StrictModel, ABC):
     ) -> Sequence[Model]:
         """The models of all `entries`, which have the same `shared_fit`, fitted at once, each with its own grid and
         curator. Each model equals that of `fit` to the bit."""
-        return [
-            entry.fit(train, epsilons, streams=streams, curator=curator)
-            for entry, epsilons, curator in zip(entries, grids, curators, strict=True)
-        ]
+        return cls.sharing(
+            [
+                entry.fit(train, epsilons, streams=streams, curator=curator)
+                for entry, epsilons, curator in zip(entries, grids, curators, strict=True)
+            ]
+        )
+
+    @classmethod
+    def sharing(cls, models: Sequence[Any]) -> Sequence[Model]:
+        """Models of entries that were fitted together, which may now compute once what is equal in all of them."""
+        return models
 
     def cost(self, shape: Shape, grid: int) -> Cost:
         """The time and memory of one fit for `grid` values of ε, within a factor of about 2."""

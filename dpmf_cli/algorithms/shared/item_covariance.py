@@ -26,11 +26,8 @@ from dpmf_cli.algorithms.shared.budget import Size
 from dpmf_cli.algorithms.shared.cost import ASKED, NOTHING, Cost, Shape
 from dpmf_cli.core.arrays import Doubles, Floats, Ints, Longs, Singles
 from dpmf_cli.core.ratings import Ratings
-from dpmf_cli.core.streams import Streams
 from dpmf_cli.kernels import covariance as triangles
 from dpmf_cli.kernels.neighbours import interpolate, nearest, regress
-from dpmf_cli.privacy.curator import Curator
-from dpmf_cli.privacy.ledger import Epsilons
 from dpmf_cli.privacy.neighbours import Neighbours
 from dpmf_cli.privacy.release import Release
 
@@ -128,7 +125,8 @@ class SharedRelease:
         return tuple(self.products)
 
     def __iter__(self) -> Iterator[NoisyProducts]:
-        return (replace(each, covariance=each.covariance.copy()) for each in self._measured)
+        for each in self._measured:
+            yield from each
 
 
 def own_residuals(ratings: Ratings, effects: Effects, lane: int) -> Doubles:
@@ -342,29 +340,12 @@ class CovarianceAlgorithm(PrivateAlgorithm):
         return json.dumps(left, sort_keys=True)
 
     @classmethod
-    def fit_together(
-        cls,
-        entries: Sequence[Self],
-        train: Ratings,
-        grids: Sequence[Epsilons],
-        *,
-        streams: Streams,
-        curators: Sequence[Curator],
-    ) -> Sequence[Model]:
-        """The models of all entries, which have the same ε and read one release."""
-        models = [
-            entry.fit(train, grid, streams=streams, curator=curator)
-            for entry, grid, curator in zip(entries, grids, curators, strict=True)
-        ]
+    def sharing(cls, models: Sequence["CovarianceModel"]) -> Sequence[Model]:
+        """The models, which read one release if they are several."""
         if len(models) == 1:
             return models
         shared = SharedRelease(models[0].released)
         return [replace(model, released=shared) for model in models]
-
-    @abstractmethod
-    def fit(
-        self, train: Ratings, epsilons: Epsilons, *, streams: Streams, curator: Curator
-    ) -> "CovarianceModel": ...
 
     @property
     def private_weights(self) -> bool:
