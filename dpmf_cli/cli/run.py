@@ -216,7 +216,7 @@ def describe(
             "done": part.total - len(part.left),
             "left": len(part.left),
             "epsilons_left": max((len(task.epsilons) for task in part.left), default=0),
-            "seconds_left": round(part.seconds_left, 3),
+            "seconds_left": round(plan.seconds_of(part), 3),
         }
         for part in plan.entries
     ]
@@ -239,7 +239,7 @@ def describe(
         }
         return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     rows = [
-        (*(str(value) for value in list(each.values())[:-1]), duration(part.seconds_left))
+        (*(str(value) for value in list(each.values())[:-1]), duration(plan.seconds_of(part)))
         for each, part in zip(parts, plan.entries, strict=True)
     ]
     if isinstance(config.dataset, SyntheticSpec):

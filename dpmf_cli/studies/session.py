@@ -225,7 +225,7 @@ long; and how many of the methods that lead on public ratings it tries, in each 
 def first_part(config: ExperimentConfig, folders: Folders, epsilon: float) -> ExperimentConfig | None:
     """The config on two folds, in one run, with what leads on public ratings; None if the whole is short."""
     made, _ = plan_without_parsing(config, folders, REFERENCE)
-    seconds = sum(each.seconds_left for each in made.entries)
+    seconds = sum(map(made.seconds_of, made.entries))
     if config.folds_run < 2 or config.seed == SECRET or seconds < 5 * FIRST_SECONDS:
         return None
     leaders = shipped()
@@ -236,7 +236,7 @@ def first_part(config: ExperimentConfig, folders: Folders, epsilon: float) -> Ex
     ]
     keys = {each["algorithm"] for each in leading if each["neighbours"] == config.algorithms[0].neighbours}
     share = 2 / (config.folds_run * config.runs)
-    short = {each.entry.name for each in made.entries if share * each.seconds_left < FIRST_SECONDS}
+    short = {each.entry.name for each in made.entries if share * made.seconds_of(each) < FIRST_SECONDS}
     data = config.resolved()
     for kind, entries in (("baselines", config.baselines), ("algorithms", config.algorithms)):
         wanted = (

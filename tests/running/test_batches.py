@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
 from dpmf_cli.algorithms.friedman2016.matrix_factorization import PrivateGlobalEffects
-from dpmf_cli.algorithms.friedman2016.pknn import PrivateKNN
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.algorithms.shared import sample_fits
 from dpmf_cli.algorithms.shared.base import Algorithm, Model
@@ -34,9 +33,17 @@ from dpmf_cli.experiment.config import ExperimentConfig, load_config
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Cut, Task, TaskResult, tasks_of
 from dpmf_cli.experiment.running import batches
-from dpmf_cli.experiment.running.batches import execute, joined, together
+from dpmf_cli.experiment.running.batches import Batch, execute, joined, together
+from dpmf_cli.experiment.running.calibration import REFERENCE
 from dpmf_cli.experiment.running.cutting import cut_ratings
-from dpmf_cli.experiment.running.plan import PREDICTION_SECONDS, TASK_SECONDS, Plan, in_order, make_plan
+from dpmf_cli.experiment.running.plan import (
+    PREDICTION_SECONDS,
+    TASK_SECONDS,
+    Plan,
+    in_order,
+    make_plan,
+    priced,
+)
 from dpmf_cli.kernels import covariance, sgd
 from dpmf_cli.studies.experiment import Finished, run
 from tests.conftest import make_ratings
@@ -289,7 +296,7 @@ def config() -> ExperimentConfig:
 
 
 def planned(size: tuple[int, int, int] = (60, 40, 900)) -> Plan:
-    return make_plan(config(), OF_TOGETHER, Sizes(*size, "counted"), Store(Path("/nowhere")))
+    return make_plan([(config(), OF_TOGETHER, (Sizes(*size, "counted"), None))], Store(Path("/nowhere")))
 
 
 def test_what_goes_together_has_one_cut_run_and_base_and_fits_the_lanes() -> None:
@@ -379,10 +386,6 @@ def test_one_release_of_a_covariance_serves_four_settings(
     key: str, neighbours: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks, reads = covariance_tasks(key, neighbours), list[ReleasedProducts]()
-    found = together(tasks)
-    assert [len(batch) for batch in found] == [4] * (len(tasks) // 4) + [len(tasks) % 4] * (
-        len(tasks) % 4 > 0
-    )
     folds = make_ratings(30, 20, 300), make_ratings(30, 20, 60)
     alone = [execute([task], *folds) for task in tasks]
     measure = ReleasedProducts.__iter__
@@ -393,34 +396,33 @@ def test_one_release_of_a_covariance_serves_four_settings(
 
     monkeypatch.setattr(ReleasedProducts, "__iter__", counting)
     monkeypatch.setattr(covariance, "BYTES_AT_ONCE", most)
+    found, _ = priced(tasks, (Sizes(30, 20, 360, "counted"), None), REFERENCE, 1e12)
+    whole, rest = divmod(len(tasks), 4)
+    assert [len(batch) for batch in found] == (
+        [4] * whole + [rest] * (rest > 0) if most else [1] * len(tasks)
+    )
     assert [[result] for batch in found for result in execute(batch, *folds)] == alone
     # Each model predicts twice: for errors, and for ordered items.
-    assert len(reads) == sum(1 if most and len(batch) > 1 else 2 * len(batch) for batch in found)
+    assert len(reads) == sum(1 if len(batch) > 1 else 2 for batch in found)
     assert len({result.rmse for (result,) in alone}) > len(tasks) / 2
 
 
-def test_settings_with_other_noise_or_too_little_memory_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = covariance_tasks("pknn", "bounded")
-    (one, *_), shape = together(tasks), Shape(6000, 4000, 900_000)
+def test_settings_with_other_noise_or_too_little_memory_are_apart() -> None:
+    one, *_ = together(covariance_tasks("pknn", "bounded"))
     assert [len(batch) for batch in together([replace(task, seed=SECRET) for task in one])] == [1] * 4
     grids = [replace(task, epsilons=(float(n + 1),)) for n, task in enumerate(one)]
     assert [len(batch) for batch in together(grids)] == [1] * 4
-    enough = 10 * 3 * covariance.bytes_of_both(shape.items)
-    assert batches.in_memory(one, shape, enough) == [one]
-    assert batches.in_memory(one, shape, enough / 10) == [(task,) for task in one]
-    assert batches.in_memory(one, replace(shape, items=20_000), 1e15) == [(task,) for task in one]
-    folds = make_ratings(30, 20, 300), make_ratings(30, 20, 60)
-    whole, fits = execute(one, *folds), list[int]()
-    fit = PrivateKNN.fit_together
 
-    def counting(entries: Any, *rest: Any, **more: Any) -> Any:
-        fits.append(len(entries))
-        return fit(entries, *rest, **more)
+    def found(items: int, within: float) -> tuple[list[Batch], list[float]]:
+        of, costs = priced(one, (Sizes(6000, items, 900_000, "counted"), None), REFERENCE, within)
+        return of, [costs[task.key].seconds for task in one]
 
-    monkeypatch.setattr(batches, "room", lambda: 0.0)
-    monkeypatch.setattr(PrivateKNN, "fit_together", staticmethod(counting))
-    assert execute(one, *folds) == whole
-    assert fits == [1] * 4
+    enough, alone = 10 * 3 * covariance.bytes_of_both(4000), [(task,) for task in one]
+    kept, shared = found(4000, enough)
+    split, apart = found(4000, enough / 10)
+    assert kept == [one]
+    assert split == found(20_000, 1e15)[0] == alone
+    assert all(less < more for less, more in zip(shared, apart, strict=True))
 
 
 def test_settings_of_a_covariance_are_planned_with_one_release() -> None:

@@ -125,7 +125,7 @@ def plan(machine: Machine = REFERENCE, checksum: str = "c", users: int = 480_189
         DataIdentity("synthetic-netflix", "", checksum),
         Sizes(users, 17_770, 100_480_507, "expected"),
     )
-    return make_plan(CONFIG, data, size, Store(Path("/nowhere")), machine=machine)
+    return make_plan([(CONFIG, data, (size, None))], Store(Path("/nowhere")), machine=machine)
 
 
 def test_a_plan_is_of_a_machine() -> None:

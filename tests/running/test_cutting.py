@@ -2,20 +2,17 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpmf_cli.algorithms.shared.cost import Shape
 from dpmf_cli.core.ratings import Ratings, in_ratings
 from dpmf_cli.datasets import Sizes
 from dpmf_cli.datasets.spec import LeaveOutSplit, NewUsersSplit, TimeSplit
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.experiment.results.task import Cut
 from dpmf_cli.experiment.running.cutting import arrivals, cut_ratings, folds_of
-from dpmf_cli.experiment.running.plan import training_sets
-from tests.configs import load
+from dpmf_cli.experiment.running.plan import training_set
 from tests.conftest import make_ratings
 
 
@@ -149,26 +146,19 @@ def test_one_rating_more_moves_no_other_users_rating_over_a_cut(split: TimeSplit
         assert split.by == "time" or {user for user, _ in pairs ^ fewer} <= {int(whole.users[row])}
 
 
-def test_what_is_held_out_of_the_latest_is_what_a_plan_counts_on(tmp_path: Path) -> None:
-    config = load(tmp_path, "dataset: ml-1m\ntest: recent\nepsilons: [1]\nalgorithms: [pge]\n")
+def test_what_is_held_out_of_the_latest_is_what_a_plan_counts_on() -> None:
     for ratings, held_out in ((900, 0.1 / 3), (50, 1 / 3)):
-        ((shape, asked),) = training_sets(config, Sizes(10, 5, ratings, "counted")).values()
+        shape, asked = training_set(Cut(3, 0, split="recent"), Sizes(10, 5, ratings, "counted"))
         assert (asked, shape.ratings) == pytest.approx((ratings * held_out, round(ratings * (1 - held_out))))
 
 
-def test_the_shape_of_a_training_set(tmp_path: Path) -> None:
-    sized = Sizes(100, 50, 1000, "counted")
-
-    def shape(growth: str = "", squares: float | None = 40_000.0) -> Shape:
-        text = f"dataset: ml-1m\ntwins: true\nepsilons: [1]\nalgorithms: [pge]\n{growth}"
-        return training_sets(load(tmp_path, text), sized, squares).popitem()[1][0]
-
-    whole = shape()
-    assert (whole.users, whole.items, whole.ratings) == (100, 50, 900)
+def test_the_shape_of_a_training_set() -> None:
+    sized, squares = Sizes(100, 50, 1000, "counted"), 40_000.0
+    whole, held_out = training_set(Cut(10, 0), sized, squares)
+    assert (whole.users, whole.items, whole.ratings, held_out) == (100, 50, 900, 100)
     assert whole.squares == pytest.approx(40_000 * 0.81)
-    by_time, sampled = (
-        shape(f"growth: {{portions: [0.5], order: {order}}}\n") for order in ("timestamp", "random")
-    )
+    orders: tuple[Order, Order] = ("timestamp", "random")
+    by_time, sampled = (training_set(Cut(10, 0, 0.5, order), sized, squares)[0] for order in orders)
     assert (by_time.ratings, sampled.ratings) == (450, 450)
     assert by_time.squares == pytest.approx(2 * sampled.squares)
-    assert shape(squares=None).squares == pytest.approx(2.5 * 900**2 / 100)
+    assert training_set(Cut(10, 0), sized)[0].squares == pytest.approx(2.5 * 900**2 / 100)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from dpmf_cli.experiment.config.documents import FOLDER
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import TaskResult, tasks_of
 from dpmf_cli.experiment.running.calibration import REFERENCE
-from dpmf_cli.experiment.running.plan import make_plan, plan_for, plan_without_parsing, training_sets
+from dpmf_cli.experiment.running.plan import make_plan, plan_for, plan_without_parsing, training_set
 from tests.benchmarks.scale import DPMF, run
 from tests.command import dpmf
 from tests.results.test_collect import CONFIG, DATA, fill
@@ -28,7 +29,7 @@ RESULT = TaskResult((1.0, 2.0), (0.9, 0.8), (1.0, 2.0), (1.0, 2.0), ())
 
 def test_a_plan_counts_what_is_done(tmp_path: Path) -> None:
     fill(Store(tmp_path), leave_out=(1, 0))
-    plan = make_plan(CONFIG, DATA, SIZE, Store(tmp_path))
+    plan = make_plan([(CONFIG, DATA, (SIZE, None))], Store(tmp_path))
     assert [(part.total, len(part.left)) for part in plan.entries] == [(2, 1), (4, 1), (4, 1)]
     assert [(task.cut.fold, task.run) for task in plan.left] == [(1, 0)] * 3
     assert plan.seconds(1) > sum(plan.cost_of(task) for task in plan.left) > 0
@@ -39,16 +40,15 @@ def test_a_plan_of_growth_costs_what_its_portions_cost(tmp_path: Path) -> None:
     growth = ExperimentConfig.model_validate(
         {**CONFIG.resolved(), "twins": True, "growth": {"portions": [0.1, 1], "order": "random"}}
     )
-    plan = make_plan(growth, DATA, SIZE, Store(tmp_path), squares=3e7)
+    plan = make_plan([(growth, DATA, (SIZE, 3e7))], Store(tmp_path))
     assert [part.total for part in plan.entries] == [4, 12, 12]
     assert [task.cut.portion for task in plan.left] == [0.1] * 14 + [1.0] * 14
     small, whole = plan.left[1], plan.left[15]
     assert (small.algorithm, small.epsilons) == (whole.algorithm, whole.epsilons)
     assert plan.cost_of(small) < plan.cost_of(whole)
-    sets = training_sets(growth, SIZE, 3e7)
-    assert sets[1.0][0].squares == 3e7 * 0.25
-    assert sets[0.1][0].squares == pytest.approx(3e5 * 0.25)
-    costs = sum(part.seconds_left for part in plan.entries)
+    squares = [training_set(task.cut, SIZE, 3e7)[0].squares for task in (small, whole)]
+    assert squares == pytest.approx([3e5 * 0.25, 3e7 * 0.25])
+    costs = sum(map(plan.seconds_of, plan.entries))
     assert costs == pytest.approx(sum(plan.cost_of(task) for task in plan.left))
 
 
@@ -58,9 +58,11 @@ def test_scoring_all_items_costs_time_and_bounded_memory(tmp_path: Path) -> None
     asked = ExperimentConfig.model_validate({**plain.resolved(), "ranking": {"threshold": 4}})
     large = Sizes(6040, 3706, 1_000_209, "expected")
     plans = [
-        make_plan(config, DATA, size, Store(tmp_path)) for config in (plain, asked) for size in (SIZE, large)
+        make_plan([(config, DATA, (size, None))], Store(tmp_path))
+        for config in (plain, asked)
+        for size in (SIZE, large)
     ]
-    seconds = [[part.costs[0].seconds for part in plan.entries] for plan in plans]
+    seconds = [[plan.cost_of(part.left[0]) for part in plan.entries] for plan in plans]
     more = np.array(seconds[2:]) - seconds[:2]
     assert (more > 0).all()
     assert more[0, 2] > 30 * more[0, 1]  # pknn solves a system for each pair, pge adds two numbers
@@ -81,10 +83,10 @@ def test_data_that_were_never_read_leave_all_to_do_until_they_are(tmp_path: Path
     said = describe(config, before, size, 1, as_json=False)
     assert "40 items (made up, as many as the config asks for)" in said
     after, again = plan_without_parsing(config, folders, REFERENCE)
-    assert (len(after.left), after.made.seconds, again) == (8, 0, size)
+    assert (len(after.left), after.made.seconds, again) == (8, 0, replace(size, basis="counted"))
     assert after == plan_for(config, dataset, store)
     squares = float(sum(int(count) ** 2 for count in np.bincount(dataset.ratings.users)))
-    assert after == make_plan(config, dataset.identity, size, store, squares=squares)
+    assert after == make_plan([(config, dataset.identity, (size, squares))], store)
 
 
 def taken(folder: Path) -> int:

@@ -14,7 +14,7 @@ from dpmf_cli.algorithms.shared.base import Algorithm
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.core.streams import OWN, SECRET, Seed, Streams, drawn_seed
 from dpmf_cli.datasets import DataIdentity
-from dpmf_cli.datasets.spec import Split
+from dpmf_cli.datasets.spec import NewUsersSplit, Split
 from dpmf_cli.evaluation.folds import Order
 from dpmf_cli.evaluation.metrics import TopItems
 from dpmf_cli.experiment.config import ExperimentConfig
@@ -42,6 +42,11 @@ class Cut:
     portion: float = 1.0
     order: Order = "timestamp"
     split: Split = "folds"
+
+    @property
+    def of_new_users(self) -> bool:
+        """Whether ratings of users whom no fit has seen are predicted. Each ε then has a fit of its own."""
+        return isinstance(self.split, NewUsersSplit)
 
 
 @dataclass(frozen=True)

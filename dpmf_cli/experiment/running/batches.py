@@ -32,7 +32,6 @@ from dpmf_cli.core.ratings import Ratings
 from dpmf_cli.core.streams import SECRET, Seed, UnaccountedNoiseError
 from dpmf_cli.datasets import DataIdentity, open_cached
 from dpmf_cli.datasets.canonical import Stars
-from dpmf_cli.datasets.spec import NewUsersSplit
 from dpmf_cli.evaluation.metrics import GROUPED, RMSE, error_cdf, errors_by_group, errors_of, top_items
 from dpmf_cli.experiment.results.task import Cut, Outcome, Task, TaskResult
 from dpmf_cli.experiment.running.cutting import cut_ratings
@@ -106,23 +105,21 @@ def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskRe
     """The results of a batch of tasks (see `together`), fitted on training ratings and measured on test ratings.
 
     A task's result does not depend on the other tasks of the batch, nor on whether memory is short, so that its grid
-    is fitted in parts or the batch task by task.
+    is fitted in parts.
     Ratings in another unit than stars are fitted and predicted in stars; errors are in rating units.
     Ratings of new users are not fitted: fitted models predict from them, and each ε then has a fit of its own.
     """
-    shape = Shape(train.n_users, train.n_items, len(train))
-    if len(each := in_memory(tuple(tasks), shape, room())) > 1:
-        return [result for alone in each for result in execute(alone, train, test)]
     rated, unit, streams = test, 1.0, tasks[0].streams()
     if tasks[0].data.to_stars:
         stars = Stars(train.scale)
         train, test, unit = stars.of(train), stars.of(test), stars.unit
     fitted, own, cut = train, None, [slice(None)]
-    apart = isinstance(tasks[0].cut.split, NewUsersSplit)
+    apart = tasks[0].cut.of_new_users
     if apart:
         new = test.user_counts[train.users] > 0
         fitted, own = train.select(~new), train.select(new)
     if len(tasks) == 1:
+        shape = Shape(train.n_users, train.n_items, len(train))
         cut = parts(tasks[0].algorithm, shape, len(tasks[0].epsilons), room(), apart=apart)
 
     def of_part(part: slice) -> list[TaskResult]:  # its models are freed before the next part is fitted
@@ -201,7 +198,7 @@ def together(tasks: Iterable[Task]) -> list[Batch]:
     last: dict[tuple[Any, ...], list[Task]] = {}
     for task in tasks:
         # For new users each ε has a fit of its own, and with a secret seed each task has noise of its own.
-        apart = isinstance(task.cut.split, NewUsersSplit) or task.seed == SECRET
+        apart = task.cut.of_new_users or task.seed == SECRET
         shared, most = None if apart else task.algorithm.shared_fit, task.algorithm.settings_at_once
         grid = task.epsilons if most else None
         key = (task.data, task.seed, task.cut, task.run, task.algorithm.algorithm, shared, grid)
@@ -213,16 +210,6 @@ def together(tasks: Iterable[Task]) -> list[Batch]:
             last[key] = [task]
             batches.append(last[key])
     return [tuple(batch) for batch in batches]
-
-
-def in_memory(batch: Batch, shape: Shape, within: float) -> list[Batch]:
-    """The batch, or its tasks alone if the release that they share would hold more bytes. Entries that share lanes
-    hold hardly more than one of them."""
-    entries, grids = [task.algorithm for task in batch], [len(task.epsilons) for task in batch]
-    if len(batch) == 1 or not entries[0].settings_at_once:
-        return [batch]
-    fits = entries[0].cost_together(entries, shape, grids).bytes <= within
-    return [batch] if fits else [(task,) for task in batch]
 
 
 def run_batch(tasks: Batch, cache: Path) -> list[Outcome]:

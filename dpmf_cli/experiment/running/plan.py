@@ -7,11 +7,10 @@ each round adds the ε that refine the crossings. Several experiments are run as
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache as cached, cached_property, partial
-from itertools import chain
+from functools import cache as cached, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from dpmf_cli.core.children import available_cores
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import Progress, say
 from dpmf_cli.datasets import DataIdentity, Dataset, Folders, Sizes, known, load, sizes
-from dpmf_cli.datasets.spec import NewUsersSplit, SyntheticSpec
+from dpmf_cli.datasets.spec import SyntheticSpec
 from dpmf_cli.evaluation.crossings import MOST_ROUNDS, epsilons_to_add
 from dpmf_cli.evaluation.folds import LATEST
 from dpmf_cli.evaluation.metrics import users_at_once
@@ -32,9 +31,9 @@ from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.folders import Collected
 from dpmf_cli.experiment.results.manifest import Ran
 from dpmf_cli.experiment.results.store import Store
-from dpmf_cli.experiment.results.task import Outcome, Task, tasks_of
+from dpmf_cli.experiment.results.task import Cut, Outcome, Task, tasks_of
 from dpmf_cli.experiment.running import calibration
-from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, in_memory, room, run_batch, together
+from dpmf_cli.experiment.running.batches import Batch, cost_in_parts, room, run_batch, together
 from dpmf_cli.experiment.running.calibration import REFERENCE, Machine
 from dpmf_cli.experiment.running.processes import Claims, each_of
 
@@ -70,46 +69,51 @@ def place_of_cut(task: Task) -> tuple[Any, ...]:
     return task.data.key, cut.portion, cut.fold, cut.folds, cut.order, str(cut.split), str(task.seed)
 
 
-def training_sets(
-    config: ExperimentConfig, size: Sizes, squares: float | None = None
-) -> dict[float, tuple[Shape, float]]:
-    """By the portion of the ratings: the size of the training set, and the number of ratings that are held out.
+def training_set(cut: Cut, size: Sizes, squares: float | None = None) -> tuple[Shape, float]:
+    """The size of the training set under a cut, and the number of ratings that are held out.
 
     `squares` is Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted. It falls
     with the square of the share of each user's ratings that is kept. A portion in the order of time keeps or drops
     all ratings of a user, so there it falls in proportion.
     """
-    latest = min(1.0, LATEST * size.users / size.ratings) if config.split == "recent" else 1.0
-    held_out = PRIZE_SHARE if config.folds == 1 else latest / config.folds
-    sampled, found = config.growth is not None and config.growth.order == "random", {}
-    for portion in config.portions:
-        shape = Shape(size.users, size.items, round((1 - held_out) * portion * size.ratings))
-        if squares is not None:
-            kept = (1 - held_out) ** 2 * (portion**2 if sampled else portion)
-            shape = replace(shape, squares=squares * kept)
-        found[portion] = shape, portion * size.ratings * held_out
-    return found
+    latest = min(1.0, LATEST * size.users / size.ratings) if cut.split == "recent" else 1.0
+    held_out, portion = PRIZE_SHARE if cut.folds == 1 else latest / cut.folds, cut.portion
+    shape = Shape(size.users, size.items, round((1 - held_out) * portion * size.ratings))
+    if squares is not None:
+        kept = (1 - held_out) ** 2 * (portion**2 if cut.order == "random" else portion)
+        shape = replace(shape, squares=squares * kept)
+    return shape, portion * size.ratings * held_out
 
 
-def costs_of(
-    tasks: Iterable[Task], sets: dict[float, tuple[Shape, float]], machine: Machine, within: float
-) -> dict[Any, Cost]:
-    """The cost of each task on a machine, by `Task.key`, with these `training_sets`.
+Counted = tuple[Sizes, float | None]
+"""The sizes of a data set, and the `squares` of its users (`training_set`)."""
+
+
+def priced(
+    tasks: Iterable[Task], counted: Counted, machine: Machine, within: float
+) -> tuple[list[Batch], dict[Any, Cost]]:
+    """The batches in which tasks on one data set are executed, and the cost of each task, by `Task.key`.
 
     The time is an equal part of the fit that the task shares, and its own predictions of the held-out ratings. The
-    memory is that of the fit or of the predictions, whichever is larger. Ranking metrics add to both. A
-    fit may hold `within` bytes; a larger grid is cut into parts, and a larger batch into tasks.
+    memory is that of the fit or of the predictions, whichever is larger. Ranking metrics add to both. A fit may hold
+    `within` bytes: a larger grid is cut into parts, and tasks whose shared release would be larger are executed
+    alone.
     """
-    costs = {}
-    wanted = together(in_order(tasks))
-    for batch in chain.from_iterable(in_memory(of, sets[of[0].cut.portion][0], within) for of in wanted):
-        shape, predicted = sets[batch[0].cut.portion]
+    batches, costs = list[Batch](), {}
+    waiting = together(in_order(tasks))[::-1]
+    while waiting:
+        batch = waiting.pop()
+        shape, predicted = training_set(batch[0].cut, *counted)
         entries, grids = [task.algorithm for task in batch], [len(task.epsilons) for task in batch]
         if len(batch) > 1:
             whole = entries[0].cost_together(entries, shape, grids)
+            # Entries that share lanes, and no release, hold hardly more than one of them.
+            if entries[0].settings_at_once and whole.bytes > within:
+                waiting += [(task,) for task in reversed(batch)]
+                continue
         else:
-            apart = isinstance(batch[0].cut.split, NewUsersSplit)
-            whole = cost_in_parts(entries[0], shape, grids[0], within, apart=apart)
+            whole = cost_in_parts(entries[0], shape, grids[0], within, apart=batch[0].cut.of_new_users)
+        batches.append(batch)
         fit = machine.seconds(whole) / len(batch)
         for task in batch:
             grid = len(task.epsilons)
@@ -125,7 +129,7 @@ def costs_of(
                 block = RANKED_BYTES * grid * shape.items * min(at_once, users)
                 cost += Cost(machine.seconds(found) + ordering, block + found.bytes)
             costs[task.key] = cost
-    return costs
+    return batches, costs
 
 
 @dataclass(frozen=True)
@@ -142,18 +146,20 @@ class EntryPlan:
     total: int
     left: tuple[Task, ...]
     refined: tuple[Task, ...]
-    costs: tuple[Cost, ...]
-
-    @property
-    def seconds_left(self) -> float:
-        return sum(cost.seconds for cost in self.costs)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of a config would do. `made` is the cost of first generating synthetic ratings."""
+    """What a run of a config would do.
+
+    unsorted   the tasks that are left, as `priced` groups them
+    costs      the cost of each of them, by `Task.key`
+    made       the cost of first generating synthetic ratings
+    """
 
     entries: tuple[EntryPlan, ...]
+    unsorted: tuple[Batch, ...]
+    costs: Mapping[Any, Cost]
     ratings: int
     machine: Machine = REFERENCE
     made: Cost = NOTHING
@@ -168,7 +174,7 @@ class Plan:
         """The tasks that are left, grouped if they share a fit. Within a cut the longest batches come first, so that
         few processes wait for the last batch at the end."""
         return sorted(
-            together(self.left), key=lambda batch: (*place_of_cut(batch[0]), -sum(map(self.cost_of, batch)))
+            self.unsorted, key=lambda batch: (*place_of_cut(batch[0]), -sum(map(self.cost_of, batch)))
         )
 
     @property
@@ -191,15 +197,13 @@ class Plan:
         """Estimated seconds of a task that is left."""
         return self.costs[task.key].seconds
 
-    @cached_property
-    def costs(self) -> dict[Any, Cost]:
-        """The cost of each task that is left, by `Task.key`."""
-        pairs = (pair for each in self.entries for pair in zip(each.left, each.costs, strict=True))
-        return {task.key: cost for task, cost in pairs}
+    def seconds_of(self, entry: EntryPlan) -> float:
+        """Estimated seconds, on one core, of what is left of an entry."""
+        return sum(map(self.cost_of, entry.left))
 
     def seconds(self, jobs: int) -> float:
         """Estimated wall time of what is left, in `jobs` processes; never less than the longest batch."""
-        work = sum(entry.seconds_left for entry in self.entries)
+        work = sum(cost.seconds for cost in self.costs.values())
         if not work:
             return 0.0
         longest = max(sum(map(self.cost_of, batch)) for batch in self.batches)
@@ -212,65 +216,84 @@ class Plan:
 
     def peak_bytes(self, jobs: int) -> float:
         """Estimated resident memory of all processes together at the worst moment."""
-        fit = max((cost.bytes for entry in self.entries for cost in entry.costs), default=0.0)
+        fit = max((cost.bytes for cost in self.costs.values()), default=0.0)
         process = self.machine.start.bytes + PROCESS_BYTES
         worker = process + RATING_BYTES * self.ratings + max(fit, CUT_BYTES * self.ratings)
         return max(jobs * worker + (process if jobs > 1 else 0.0), self.made.bytes)
 
 
-def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: Machine = REFERENCE) -> Plan:
-    """The plan of a config on a data set that is present."""
+def counted(dataset: Dataset) -> Counted:
+    """The sizes of a data set that is present."""
     ratings = dataset.ratings
     size = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
-    squares = float(np.square(ratings.user_counts, dtype=np.float64).sum())
-    return make_plan(config, dataset.identity, size, store, squares=squares, machine=machine)
+    return size, float(np.square(ratings.user_counts, dtype=np.float64).sum())
+
+
+Planned = tuple[ExperimentConfig, DataIdentity, Counted]
+"""A config, and what is known of its data."""
+
+
+def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: Machine = REFERENCE) -> Plan:
+    """The plan of a config on a data set that is present."""
+    return make_plan([(config, dataset.identity, counted(dataset))], store, machine=machine)
 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:
-    """The plan of a config, from what is known about its data without reading them. If they were never read, no
-    result can exist yet, because its name depends on the data, and all tasks are left."""
-    spec, store = config.dataset, Store(folders.results)
-    size = sizes(spec, folders)
+    """The plan of a config, from what is known about its data without reading them."""
+    of = _known(config, folders)
+    return make_plan([of], Store(folders.results), machine=machine), of[-1][0]
+
+
+def _known(config: ExperimentConfig, folders: Folders) -> Planned:
+    """What is known about a config's data without reading them. If they were never read, no result can exist yet,
+    because its name depends on the data."""
+    size = sizes(config.dataset, folders)
     try:
-        dataset = known(spec, folders, config.split)
+        dataset = known(config.dataset, folders, config.split)
     except DpmfError:
         dataset = None
     if dataset is not None:
-        return plan_for(config, dataset, store, machine), size
-    return make_plan(config, DataIdentity(spec.key, "", ""), size, store, machine=machine), size
+        return config, dataset.identity, counted(dataset)
+    return config, DataIdentity(config.dataset.key, "", ""), (size, None)
 
 
 def make_plan(
-    config: ExperimentConfig,
-    data: DataIdentity,
-    size: Sizes,
-    store: Store,
-    *,
-    squares: float | None = None,
-    machine: Machine = REFERENCE,
-    within: float | None = None,
+    of: Iterable[Planned], store: Store, *, machine: Machine = REFERENCE, within: float | None = None
 ) -> Plan:
-    """The plan of a config on a data set of that size. All tasks are left where the data were never read.
+    """The plan of what is left of configs. An ε of a task that several entries share is left, and counted, in the
+    first. All tasks are left where the data were never read.
 
-    squares   Σ c_u² over the users, c_u being the number of ratings of one; None where it is not counted
     within    bytes that one fit may hold; None for the limit on this machine
     """
-    found = []
-    for entry in config.entries:
-        tasks = list(tasks_of(config, entry, data))
-        left = tuple(store.left(tasks) if data.checksum else tasks)
-        whole = {task.key for task in tasks}
-        refined = tuple(task for task in left if task.key not in whole)
-        found.append((entry, len(tasks), left, refined))
-    within = room() if within is None else within
-    sets = training_sets(config, size, squares)
-    costs = costs_of((task for *_, left, _ in found for task in left), sets, machine, within)
-    entries = (EntryPlan(config.name, *each, tuple(costs[task.key] for task in each[2])) for each in found)
-    made = NOTHING
-    if not data.checksum and isinstance(config.dataset, SyntheticSpec):
-        seconds = machine.passes * MADE_SECONDS * size.ratings
-        made = Cost(seconds, MAKING_BYTES + MADE_BYTES * size.ratings)
-    return Plan(tuple(entries), size.ratings, machine, made)
+    seen: dict[tuple[str, int, int], set[float]] = {}
+    entries, sized, made = list[EntryPlan](), dict[DataIdentity, Counted](), dict[DataIdentity, Cost]()
+    for config, data, counted in of:
+        sized[data] = counted
+        if not data.checksum and isinstance(config.dataset, SyntheticSpec):
+            ratings = counted[0].ratings
+            made[data] = Cost(machine.passes * MADE_SECONDS * ratings, MAKING_BYTES + MADE_BYTES * ratings)
+        for entry in config.entries:
+            tasks, left, refined = list(tasks_of(config, entry, data)), list[Task](), list[Task]()
+            whole = {task.key for task in tasks}
+            unfinished = list(store.left(tasks)) if data.checksum else tasks
+            for task in unfinished:  # without the ε that earlier entries have
+                there = seen.setdefault(task.key[:3], set())
+                if epsilons := tuple(epsilon for epsilon in task.epsilons if epsilon not in there):
+                    there.update(epsilons)
+                    left.append(replace(task, epsilons=epsilons))
+                    refined += left[-1:] * (task.key not in whole)
+            total = len(tasks) - len(unfinished) + len(left)
+            entries.append(EntryPlan(config.name, entry, total, tuple(left), tuple(refined)))
+    batches, costs = list[Batch](), dict[Any, Cost]()
+    for data, counted in sized.items():
+        tasks = [task for entry in entries for task in entry.left if task.data == data]
+        grouped, found = priced(tasks, counted, machine, room() if within is None else within)
+        batches += grouped
+        costs |= found
+    ratings = max((size.ratings for size, _ in sized.values()), default=0)
+    most = max((each.bytes for each in made.values()), default=0.0)
+    making = replace(sum(made.values(), NOTHING), bytes=most)
+    return Plan(tuple(entries), tuple(batches), costs, ratings, machine, making)
 
 
 def run_plan(title: str, plan: Plan, store: Store, cache: Path, processes: int) -> list[Outcome]:
@@ -331,36 +354,19 @@ def run_rounds(
 def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing: bool = True) -> Plan:
     """The plan of what is left of all configs, on any data sets. Configs that share an ε of a task compute it once.
 
-    Each config's costs are those of it alone, although tasks of several configs may share a release.
-
     parsing  whether to read, or generate, data that were never read. If False, all tasks on such data are left
     Raises DpmfError where data are missing.
     """
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE
-    store, loaded = Store(folders.results), cached(load)
-    seen: dict[tuple[str, int, int], set[float]] = {}
-    entries, ratings, made = list[EntryPlan](), 0, dict[str, Cost]()
-    for config in configs:
-        if parsing:
-            plan = plan_for(config, loaded(config.dataset, folders, config.split), store, machine)
-        else:
-            plan, _ = plan_without_parsing(config, folders, machine)
-        for part in plan.entries:  # without the ε that earlier entries have
-            left, costs = list[Task](), list[Cost]()
-            for task, cost in zip(part.left, part.costs, strict=True):
-                there = seen.setdefault(task.key[:3], set())
-                epsilons = tuple(epsilon for epsilon in task.epsilons if epsilon not in there)
-                if epsilons:
-                    there.update(epsilons)
-                    left.append(replace(task, epsilons=epsilons))
-                    costs.append(cost)
-            total, here = part.total - len(part.left) + len(left), {task.key[:3] for task in left}
-            refined = tuple(task for task in part.refined if task.key[:3] in here)
-            entries.append(replace(part, total=total, left=tuple(left), refined=refined, costs=tuple(costs)))
-        ratings = max(ratings, plan.ratings)
-        made[config.dataset.key] = plan.made
-    most = max((each.bytes for each in made.values()), default=0)
-    return Plan(tuple(entries), ratings, machine, Cost(sum(each.seconds for each in made.values()), most))
+    loaded = cached(load)
+
+    def of(config: ExperimentConfig) -> Planned:
+        if not parsing:
+            return _known(config, folders)
+        dataset = loaded(config.dataset, folders, config.split)
+        return config, dataset.identity, counted(dataset)
+
+    return make_plan(map(of, configs), Store(folders.results), machine=machine)
 
 
 def run_whole(title: str, plan: Plan, folders: Folders, processes: int) -> list[Outcome]:
