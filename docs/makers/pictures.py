@@ -24,7 +24,7 @@ from textwrap import wrap
 
 from docs.makers import combined
 from docs.makers.margins import margins_picture
-from docs.makers.svg import box, line, picture, text
+from docs.makers.svg import arrow, box, line, picture, text
 from dpmf_cli.algorithms.registry import PRIVATE
 from dpmf_cli.evaluation.crossings import FACTOR
 from dpmf_cli.evaluation.metrics import GROUPED
@@ -90,11 +90,11 @@ def choice() -> str:
         marks.append(box(4, y, 190, [*wrap(question, 22), ""][:3], "mid plain"))
         marks += [
             box(262, y, 214, [option, *wrap(hidden, 26)]),
-            line((194, y + 23), (262, y + 23)),
+            arrow((194, y + 23), (262, y + 23)),
             text(213, y + 17, answer),
         ]
         other = "no" if answer == "yes" else "yes"
-        marks += [line((99, y + 64), (99, y + 92)), text(106, y + 82, other)]
+        marks += [arrow((99, y + 64), (99, y + 92)), text(106, y + 82, other)]
         y += 92
     marks.append(box(4, y, 190, ["--protects value", "one rating's value"]))
     return picture("Which --protects to choose", y + 52, marks)
@@ -113,13 +113,14 @@ def flow() -> str:
     for at, step in enumerate(steps):
         marks.append(box(4, y, 282, step))
         if at + 1 < len(steps):
-            marks.append(line((145, y + 46), (145, y + 66)))
+            marks.append(arrow((145, y + 46), (145, y + 66)))
         y += 66
     marks += [
         box(314, 70, 162, ["noise interface", "every noise is drawn", "and charged here"]),
-        line((286, 93), (314, 93)),
+        arrow((286, 93), (314, 93)),
         box(314, 158, 162, ["ledger", "claimed and", "provable ε"]),
-        line((395, 134), (395, 158)),
+        arrow((395, 134), (395, 158)),
+        arrow((395, 246), (395, 232)),
         box(314, 246, 162, ["dpmf release", "all ratings, one ε,", "secret seed"]),
         text(4, y - 4, "Errors are measured on real ratings: publish a release, never a curve.", "note"),
     ]

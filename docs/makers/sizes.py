@@ -37,5 +37,5 @@ def reference_plan(config: ExperimentConfig) -> Plan:
     """
     assert not isinstance(config.dataset, CsvSpec)
     within = MEMORY_SHARE * REFERENCE_MEMORY / REFERENCE_CORES
-    nothing = config, DataIdentity(config.dataset.key, "", ""), (expected(config.dataset), None)
-    return make_plan([nothing], Store(Path(os.devnull)), within=within)
+    unread = config, DataIdentity(config.dataset.key, "", ""), (expected(config.dataset), None)
+    return make_plan([unread], Store(Path(os.devnull)), within=within)

@@ -47,3 +47,11 @@ def box(x: float, y: float, width: float, lines: Sequence[str], kind: str = "mid
 
 def line(*points: tuple[float, float], kind: str = "line") -> str:
     return f'<polyline points="{" ".join(f"{x:g},{y:g}" for x, y in points)}" class="{kind}"/>'
+
+
+def arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
+    """Returns a horizontal or vertical arrow."""
+    (x0, y0), (x, y) = start, end
+    across, down = (x > x0) - (x < x0), (y > y0) - (y < y0)
+    one, other = ((x - 6 * across + 4 * side * down, y - 6 * down + 4 * side * across) for side in (1, -1))
+    return "\n".join([line(start, end), line(one, end, other)])

@@ -65,7 +65,7 @@ def run(
     said = [f"{config.name}: {line}" for line in own]
     for line in said:
         say(line)
-    tasks = sum(1 for entry in config.entries for _ in tasks_of(config, entry, ran.data))
+    tasks = len({task.key for entry in config.entries for task in tasks_of(config, entry, ran.data)})
     said.append(f"{config.name}: {ran.data.title}, {tasks} tasks, {tasks} done, 0 left")
     machine = known(folders.cache, available_cores()) or REFERENCE
 

@@ -165,8 +165,35 @@ def test_of_a_grid_that_is_half_done_or_half_shared_the_other_half_is_left(tmp_p
     assert left(*configs) == {1.0: each, 2.0: each, 4.0: each}
     run(configs[0], folders)
     assert left(*configs) == {2.0: each, 4.0: each}
+    assert whole_plan(configs[:1] * 2, folders).total == whole_plan(configs[:1], folders).total > 0
     run(configs[1], folders)
     assert left(*configs) == {4.0: each}
+
+
+def test_tasks_of_two_experiments_share_a_release_and_its_cost(tmp_path: Path) -> None:
+    asked = "epsilons: [1]\nbaselines: []\nalgorithms: [{{algorithm: pknn, ridge: {}}}]"
+    configs, folders = small(tmp_path, a=asked.format(0.2), b=asked.format(0.7))
+    both, *apart = (whole_plan(each, folders) for each in (configs, configs[:1], configs[1:]))
+    assert {len(batch) for batch in both.batches} == {2}
+    assert 0 < sum(map(both.cost_of, both.left)) < sum(sum(map(of.cost_of, of.left)) for of in apart)
+
+
+def test_tasks_on_two_data_sets_cost_what_each_costs_by_itself(tmp_path: Path) -> None:
+    asked = "epsilons: [1]\nalgorithms: [pge]"
+    configs, folders = small(tmp_path, a=asked, b=asked)
+    configs[1] = configs[1].model_copy(
+        update={"dataset": configs[1].dataset.model_copy(update={"ratings": 1000})}
+    )
+    for parsing in (False, True):
+        both, *apart = (
+            whole_plan(each, folders, parsing=parsing) for each in (configs, configs[:1], configs[1:])
+        )
+        assert both.total == sum(of.total for of in apart) == sum(map(len, both.batches))
+        assert both.costs == {key: cost for of in apart for key, cost in of.costs.items()}
+        assert (both.ratings, parsing or both.made.seconds) == (
+            1000,
+            parsing or pytest.approx(sum(of.made.seconds for of in apart)),
+        )
 
 
 def test_parameters_by_epsilon_are_not_taken_for_results_that_are_there(tmp_path: Path) -> None:

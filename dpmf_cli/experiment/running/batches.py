@@ -102,7 +102,7 @@ def joined(results: Sequence[TaskResult]) -> TaskResult:
 
 
 def execute(tasks: Sequence[Task], train: Ratings, test: Ratings) -> list[TaskResult]:
-    """The results of a batch of tasks (see `together`), fitted on training ratings and measured on test ratings.
+    """The results of a batch of tasks (see `plan.priced`), fitted on training ratings and measured on test ratings.
 
     A task's result does not depend on the other tasks of the batch, nor on whether memory is short, so that its grid
     is fitted in parts.

@@ -1,4 +1,4 @@
-"""The plan: the tasks of a config, those that are done or left, and what those that are left will cost; and its run.
+"""The plan: the tasks of configs, those that are done or left, and what those that are left will cost; and its run.
 
 Costs are estimated from constants measured on the reference machine.
 
@@ -85,12 +85,12 @@ def training_set(cut: Cut, size: Sizes, squares: float | None = None) -> tuple[S
     return shape, portion * size.ratings * held_out
 
 
-Counted = tuple[Sizes, float | None]
+Sized = tuple[Sizes, float | None]
 """The sizes of a data set, and the `squares` of its users (`training_set`)."""
 
 
 def priced(
-    tasks: Iterable[Task], counted: Counted, machine: Machine, within: float
+    tasks: Iterable[Task], size: Sized, machine: Machine, within: float
 ) -> tuple[list[Batch], dict[Any, Cost]]:
     """The batches in which tasks on one data set are executed, and the cost of each task, by `Task.key`.
 
@@ -103,11 +103,11 @@ def priced(
     waiting = together(in_order(tasks))[::-1]
     while waiting:
         batch = waiting.pop()
-        shape, predicted = training_set(batch[0].cut, *counted)
+        shape, predicted = training_set(batch[0].cut, *size)
         entries, grids = [task.algorithm for task in batch], [len(task.epsilons) for task in batch]
         if len(batch) > 1:
             whole = entries[0].cost_together(entries, shape, grids)
-            # Entries that share lanes, and no release, hold hardly more than one of them.
+            # Entries that share lanes hold hardly more than one of them; a shared release is held besides.
             if entries[0].settings_at_once and whole.bytes > within:
                 waiting += [(task,) for task in reversed(batch)]
                 continue
@@ -134,7 +134,7 @@ def priced(
 
 @dataclass(frozen=True)
 class EntryPlan:
-    """One algorithm's part of a plan.
+    """One algorithm's part of a plan, without what an earlier part has.
 
     experiment  the name of the entry's experiment
     left        tasks with only those ε of the grid that have no result yet
@@ -150,15 +150,17 @@ class EntryPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run of a config would do.
+    """What a run of configs would do.
 
-    unsorted   the tasks that are left, as `priced` groups them
-    costs      the cost of each of them, by `Task.key`
-    made       the cost of first generating synthetic ratings
+    batches   the tasks that are left, grouped if they share a fit. Within a cut the longest batches come first, so
+              that few processes wait for the last batch at the end
+    costs     the cost of each task that is left, by `Task.key`
+    ratings   those of the largest data set
+    made      the cost of first generating synthetic ratings: the time of all, the memory of the largest
     """
 
     entries: tuple[EntryPlan, ...]
-    unsorted: tuple[Batch, ...]
+    batches: tuple[Batch, ...]
     costs: Mapping[Any, Cost]
     ratings: int
     machine: Machine = REFERENCE
@@ -168,14 +170,6 @@ class Plan:
     def left(self) -> list[Task]:
         """All tasks left, ordered so that tasks of one cut follow each other and share its split."""
         return in_order(task for entry in self.entries for task in entry.left)
-
-    @property
-    def batches(self) -> list[Batch]:
-        """The tasks that are left, grouped if they share a fit. Within a cut the longest batches come first, so that
-        few processes wait for the last batch at the end."""
-        return sorted(
-            self.unsorted, key=lambda batch: (*place_of_cut(batch[0]), -sum(map(self.cost_of, batch)))
-        )
 
     @property
     def total(self) -> int:
@@ -222,20 +216,20 @@ class Plan:
         return max(jobs * worker + (process if jobs > 1 else 0.0), self.made.bytes)
 
 
-def counted(dataset: Dataset) -> Counted:
+def sizes_of(dataset: Dataset) -> Sized:
     """The sizes of a data set that is present."""
     ratings = dataset.ratings
     size = Sizes(ratings.n_users, ratings.n_items, len(ratings), "counted")
     return size, float(np.square(ratings.user_counts, dtype=np.float64).sum())
 
 
-Planned = tuple[ExperimentConfig, DataIdentity, Counted]
+Asked = tuple[ExperimentConfig, DataIdentity, Sized]
 """A config, and what is known of its data."""
 
 
 def plan_for(config: ExperimentConfig, dataset: Dataset, store: Store, machine: Machine = REFERENCE) -> Plan:
     """The plan of a config on a data set that is present."""
-    return make_plan([(config, dataset.identity, counted(dataset))], store, machine=machine)
+    return make_plan([(config, dataset.identity, sizes_of(dataset))], store, machine=machine)
 
 
 def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Machine) -> tuple[Plan, Sizes]:
@@ -244,55 +238,59 @@ def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Ma
     return make_plan([of], Store(folders.results), machine=machine), of[-1][0]
 
 
-def _known(config: ExperimentConfig, folders: Folders) -> Planned:
+def _known(config: ExperimentConfig, folders: Folders) -> Asked:
     """What is known about a config's data without reading them. If they were never read, no result can exist yet,
-    because its name depends on the data."""
-    size = sizes(config.dataset, folders)
+    because its name depends on the data; its whole spec then names them."""
+    size = sizes(config.dataset, folders)  # reads an own file, if it was never read
     try:
         dataset = known(config.dataset, folders, config.split)
     except DpmfError:
         dataset = None
     if dataset is not None:
-        return config, dataset.identity, counted(dataset)
-    return config, DataIdentity(config.dataset.key, "", ""), (size, None)
+        return config, dataset.identity, sizes_of(dataset)
+    return config, DataIdentity(config.dataset.model_dump_json(), "", ""), (size, None)
 
 
 def make_plan(
-    of: Iterable[Planned], store: Store, *, machine: Machine = REFERENCE, within: float | None = None
+    of: Iterable[Asked], store: Store, *, machine: Machine = REFERENCE, within: float | None = None
 ) -> Plan:
-    """The plan of what is left of configs. An ε of a task that several entries share is left, and counted, in the
-    first. All tasks are left where the data were never read.
+    """The plan of what is left of configs. An ε of a task that several entries share belongs to the first. All tasks
+    are left where the data were never read.
 
     within    bytes that one fit may hold; None for the limit on this machine
     """
-    seen: dict[tuple[str, int, int], set[float]] = {}
-    entries, sized, made = list[EntryPlan](), dict[DataIdentity, Counted](), dict[DataIdentity, Cost]()
-    for config, data, counted in of:
-        sized[data] = counted
+    asked: dict[tuple[str, int, int], set[float]] = {}
+    entries, on, made = (
+        list[EntryPlan](),
+        dict[DataIdentity, tuple[Sized, list[Task]]](),
+        dict[DataIdentity, Cost](),
+    )
+    for config, data, size in of:
+        _, on_data = on.setdefault(data, (size, []))
         if not data.checksum and isinstance(config.dataset, SyntheticSpec):
-            ratings = counted[0].ratings
+            ratings = size[0].ratings
             made[data] = Cost(machine.passes * MADE_SECONDS * ratings, MAKING_BYTES + MADE_BYTES * ratings)
         for entry in config.entries:
-            tasks, left, refined = list(tasks_of(config, entry, data)), list[Task](), list[Task]()
-            whole = {task.key for task in tasks}
-            unfinished = list(store.left(tasks)) if data.checksum else tasks
-            for task in unfinished:  # without the ε that earlier entries have
-                there = seen.setdefault(task.key[:3], set())
+            tasks = list[Task]()
+            for task in tasks_of(config, entry, data):  # without the ε that earlier entries have
+                there = asked.setdefault(task.key[:3], set())
                 if epsilons := tuple(epsilon for epsilon in task.epsilons if epsilon not in there):
                     there.update(epsilons)
-                    left.append(replace(task, epsilons=epsilons))
-                    refined += left[-1:] * (task.key not in whole)
-            total = len(tasks) - len(unfinished) + len(left)
-            entries.append(EntryPlan(config.name, entry, total, tuple(left), tuple(refined)))
+                    tasks.append(task if epsilons == task.epsilons else replace(task, epsilons=epsilons))
+            left = tuple(store.left(tasks) if data.checksum else tasks)
+            whole = {task.key for task in tasks}
+            refined = tuple(task for task in left if task.key not in whole)
+            entries.append(EntryPlan(config.name, entry, len(tasks), left, refined))
+            on_data += left
     batches, costs = list[Batch](), dict[Any, Cost]()
-    for data, counted in sized.items():
-        tasks = [task for entry in entries for task in entry.left if task.data == data]
-        grouped, found = priced(tasks, counted, machine, room() if within is None else within)
+    for size, tasks in on.values():
+        grouped, found = priced(tasks, size, machine, room() if within is None else within)
         batches += grouped
         costs |= found
-    ratings = max((size.ratings for size, _ in sized.values()), default=0)
+    batches.sort(key=lambda batch: (*place_of_cut(batch[0]), -sum(costs[task.key].seconds for task in batch)))
+    ratings = max((size.ratings for (size, _), _ in on.values()), default=0)
     most = max((each.bytes for each in made.values()), default=0.0)
-    making = replace(sum(made.values(), NOTHING), bytes=most)
+    making = Cost(sum(each.seconds for each in made.values()), most)
     return Plan(tuple(entries), tuple(batches), costs, ratings, machine, making)
 
 
@@ -360,11 +358,11 @@ def whole_plan(configs: Iterable[ExperimentConfig], folders: Folders, *, parsing
     machine = calibration.known(folders.cache, available_cores()) or REFERENCE
     loaded = cached(load)
 
-    def of(config: ExperimentConfig) -> Planned:
+    def of(config: ExperimentConfig) -> Asked:
         if not parsing:
             return _known(config, folders)
         dataset = loaded(config.dataset, folders, config.split)
-        return config, dataset.identity, counted(dataset)
+        return config, dataset.identity, sizes_of(dataset)
 
     return make_plan(map(of, configs), Store(folders.results), machine=machine)
 
