@@ -101,10 +101,10 @@ audit-numeric: $(STAMP) ## audit with rows of up to 95,000 ratings whose sums ho
 audit-small: $(STAMP) ## audit on one small pair of each kind, in minutes; writes results/small/audit.md
 	$(BIN)/dpmf audit --all --pairs 7 --results results/small -j $(JOBS) > /dev/null
 
-explore: $(STAMP) ## try what the papers leave open on ML-100K and judge their claims (docs/exploring.md); takes under an hour
+explore: $(STAMP) ## try what the papers leave open on ML-100K and judge their claims (docs/exploring.md); takes 20 to 45 minutes
 	$(BIN)/dpmf explore all --record docs/papers/explored -j $(JOBS)
 
-explore-ml1m: $(STAMP) ## explore on ML-1M, with fewer settings
+explore-ml1m: $(STAMP) ## explore on ML-1M; takes two to four hours
 	$(BIN)/dpmf explore all --dataset ml-1m --record docs/papers/explored -j $(JOBS)
 
 SCALE := ml100k ml1m ml10m netflix
