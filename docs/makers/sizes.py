@@ -5,14 +5,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from dpmf_cli.datasets import DataIdentity
 from dpmf_cli.datasets.loading import expected
 from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.store import Store
 from dpmf_cli.experiment.results.task import Task
 from dpmf_cli.experiment.running.batches import MEMORY_SHARE
-from dpmf_cli.experiment.running.plan import Plan, make_plan
+from dpmf_cli.experiment.running.plan import Plan, make_plan, unread
 
 REFERENCE_CORES, REFERENCE_MEMORY = 2, 8 << 30
 """The part of the reference machine (`calibration.REFERENCE`) that ARTIFACT.md asks for: cores, bytes of memory."""
@@ -37,5 +36,5 @@ def reference_plan(config: ExperimentConfig) -> Plan:
     """
     assert not isinstance(config.dataset, CsvSpec)
     within = MEMORY_SHARE * REFERENCE_MEMORY / REFERENCE_CORES
-    unread = config, DataIdentity(config.dataset.key, "", ""), (expected(config.dataset), None)
-    return make_plan([unread], Store(Path(os.devnull)), within=within)
+    asked = unread(config, expected(config.dataset))
+    return make_plan([asked], Store(Path(os.devnull)), within=within)

@@ -239,15 +239,18 @@ def plan_without_parsing(config: ExperimentConfig, folders: Folders, machine: Ma
 
 
 def _known(config: ExperimentConfig, folders: Folders) -> Asked:
-    """What is known about a config's data without reading them. If they were never read, no result can exist yet,
-    because its name depends on the data; its whole spec then names them."""
+    """What is known about a config's data without reading them."""
     size = sizes(config.dataset, folders)  # reads an own file, if it was never read
     try:
         dataset = known(config.dataset, folders, config.split)
     except DpmfError:
         dataset = None
-    if dataset is not None:
-        return config, dataset.identity, sizes_of(dataset)
+    return unread(config, size) if dataset is None else (config, dataset.identity, sizes_of(dataset))
+
+
+def unread(config: ExperimentConfig, size: Sizes) -> Asked:
+    """A config whose data were never read. No result can exist yet, because its name depends on the data; the whole
+    spec names them."""
     return config, DataIdentity(config.dataset.model_dump_json(), "", ""), (size, None)
 
 
@@ -260,11 +263,8 @@ def make_plan(
     within    bytes that one fit may hold; None for the limit on this machine
     """
     asked: dict[tuple[str, int, int], set[float]] = {}
-    entries, on, made = (
-        list[EntryPlan](),
-        dict[DataIdentity, tuple[Sized, list[Task]]](),
-        dict[DataIdentity, Cost](),
-    )
+    on: dict[DataIdentity, tuple[Sized, list[Task]]] = {}
+    entries, made = list[EntryPlan](), dict[DataIdentity, Cost]()
     for config, data, size in of:
         _, on_data = on.setdefault(data, (size, []))
         if not data.checksum and isinstance(config.dataset, SyntheticSpec):
