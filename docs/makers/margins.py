@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from docs.makers.svg import WIDTH, line, picture, text
 from dpmf_cli.papers.record import Explored
-from dpmf_cli.papers.verdicts import Word, judged, limit_of, prior_of
+from dpmf_cli.papers.verdicts import Word, judged, limit_of
 
 _FAR = 100.0
 _STYLE = """<style>
@@ -50,7 +50,7 @@ def _rows(explored: Explored) -> Iterator[_Row]:
     for at, atom in enumerate(explored.atoms):
         table = np.array([each.margins[at] for each in explored.tried], float)
         with np.errstate(invalid="ignore"):
-            limits = limit_of(table[:, 1:], atom.tolerance, explored.partition, prior_of(atom.shipped))
+            limits = limit_of(table[:, 1:], atom.tolerance, explored.partition, atom.shipped)
         middle = float(np.mean(np.array(atom.chosen, float))) if atom.chosen else float(table[0, 0])
         yield _Row(
             f"{atom.text}{f' ({atom.reading})' if atom.reading else ''}",

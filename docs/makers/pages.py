@@ -5,6 +5,7 @@ A table stands between two comments, `<!-- KIND of KEY -->` and `<!-- end -->`. 
 exhibits   which config measures which table or figure
 experiments   what a run of each config costs on the reference machine
 claims     verdicts on the paper's claims, from the record of its exploration
+margins    a picture of the margins for each data set of that record
 expected   the same verdicts in short, with the experiments that measure each claim
 cells      the printed values, from the same record
 open       what the paper leaves open
@@ -34,7 +35,7 @@ from typing import Any, get_args
 import typer
 import yaml
 
-from docs.makers.paper_tables import KINDS, Records, expected_text, open_text
+from docs.makers.paper_tables import KINDS, Records, expected_text, open_text, settings_text, turns_text
 from docs.makers.ranking import ranking_text
 from docs.makers.reference import markdown_table
 from dpmf_cli.cli.main import app
@@ -45,13 +46,13 @@ from dpmf_cli.evaluation.crossings import Agreement, agreement
 from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
 from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
-from dpmf_cli.papers.verdicts import OPEN, UNBOUNDED, Judged, Word
+from dpmf_cli.papers.verdicts import UNBOUNDED, Judged, Word
 from dpmf_cli.report.tables.layout import NONE, TextTable, markdown, markdown_notes
 from dpmf_cli.report.tables.papers import claims_text, printed_values_text, verdicts
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|mistakes|{'|'.join(KINDS)}) of all|"
-    r"(?P<kind>exhibits|experiments|claims|expected|cells|open|errata) of (?P<key>\w+)|"
+    r"(?P<kind>exhibits|experiments|claims|margins|expected|cells|open|errata) of (?P<key>\w+)|"
     r"popularity of (?P<names>\w+(?: \w+)*)|"
     r"output of dpmf (?P<command>.+?)|results/(?P<file>[\w./-]+\.md)) -->\n)"
     r"(?P<body>.*?)(?=<!-- end -->)",
@@ -121,6 +122,13 @@ def _table(kind: str, key: str, record: Record) -> str:
         return _drawn(open_text(space(key)))
     if kind == "expected":
         return _drawn(expected_text(record, found))
+    if kind == "margins":
+        pictures = (
+            f"\n**{data.title}**\n\n![The margin of each inequality over settings on {data.title}, in words]"
+            f"(../figures/margins_{key}_{name}.svg)\n"
+            for name, data in record.data.items()
+        )
+        return "".join(pictures) + "\n"
     if kind == "claims":
         table = claims_text(record, found, COLUMNS, _row)
         return f"\n{markdown_notes(table)}{_drawn(replace(table, notes=()))}"
@@ -135,23 +143,19 @@ COLUMNS = ("inequality", "on", "verdict", "margin", "settings", "because")
 
 
 def _row(verdict: Judged, data: str) -> tuple[str, ...]:
-    states = {1: "+", -1: "−", 0: "≈", OPEN: "open"}
-    settings = ", ".join(
-        f"{verdict.counts[at]} {sign}" for at, sign in states.items() if verdict.counts.get(at)
-    )
     margins = "; ".join(
         f"{reading}: " * bool(reading) + _margin(of, verdict.unit) for reading, of in verdict.margins.items()
     )
-    turns = f"{100 * verdict.flips:.0f} % of other settings of as many would turn it" * (
-        verdict.flips > TURNS
-    )
     by = f"depends on {verdict.by}" if verdict.by else ""
-    because = "; ".join(filter(None, (verdict.said, by, turns, verdict.note)))
-    return verdict.text, data or NONE, verdict.word, margins or NONE, settings or NONE, because or NONE
-
-
-TURNS = 0.1
-"""The probability from which it is said that other settings would turn a verdict."""
+    because = "; ".join(filter(None, (verdict.said, by, turns_text(verdict), verdict.note)))
+    return (
+        verdict.text,
+        data or NONE,
+        verdict.word,
+        margins or NONE,
+        settings_text(verdict) or NONE,
+        because or NONE,
+    )
 
 
 def _margin(margin: tuple[float, float, float, float], unit: str) -> str:

@@ -18,9 +18,9 @@ from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
 from dpmf_cli.papers.printed import printed_crossing
 from dpmf_cli.papers.record import Explored, Record
 from dpmf_cli.papers.space import Setting, Space
-from dpmf_cli.papers.verdicts import Word
+from dpmf_cli.papers.verdicts import OPEN, Judged, Word
 from dpmf_cli.report.leaders import Ranking, shipped
-from dpmf_cli.report.tables.layout import Group, TextTable
+from dpmf_cli.report.tables.layout import NONE, Group, TextTable
 from dpmf_cli.report.tables.papers import agreeing, most_agreeing, verdicts
 
 Records = Callable[[str], Record]
@@ -61,15 +61,24 @@ def _explored(records: Records) -> TextTable:
 def _verdicts(records: Records) -> TextTable:
     words: tuple[Word, ...] = get_args(Word)
     kinds = ("figures", "theorems")
-    counts = {(found.title, kind): Counter[Word]() for found in all_papers().values() for kind in kinds}
+    titles = [*(found.title for found in all_papers().values()), "all five"]
+    counts = {(title, kind): Counter[Word]() for title in titles for kind in kinds}
+    unsure = Counter[tuple[str, str]]()
     for each in _judged(records):
-        counts[each.paper.title, kinds[not each.data]][each.verdict] += 1
+        for title in (each.paper.title, "all five"):
+            counts[title, kinds[not each.data]][each.of.word] += 1
+            unsure[title, kinds[not each.data]] += each.of.flips > TURNS
     return _table(
         "Verdicts",
-        ("paper", "inequalities of", *words),
-        "ll" + "r" * len(words),
-        [(*of, *(str(count[word]) for word in words)) for of, count in counts.items() if count],
+        ("paper", "inequalities of", *words, "unsure"),
+        "ll" + "r" * (len(words) + 1),
+        [
+            (*of, *(str(count[word]) for word in words), str(unsure[of]))
+            for of, count in counts.items()
+            if count
+        ],
         "a claim counts once for each of its inequalities, and for each data set that it is about",
+        f"unsure: more than {100 * TURNS:.0f} % of other samples of settings, as large, would turn the verdict",
         "undecided: no replay contradicts the theorem, and nothing here proves it",
         "no data: it was not run on that data set, no result could decide it, or the grid leaves it open",
     )
@@ -95,7 +104,8 @@ def _cells(records: Records) -> TextTable:
         "llrrrrrr",
         rows,
         "agree, near, differ: with the shipped configs, on all folds",
-        "best setting: the one of those tried in which the most agree; it is a reading of the paper, not a fact",
+        "best setting: the one of those tried in which the most agree, on the folds that were explored; it is a "
+        "reading of the paper, not a fact",
     )
 
 
@@ -105,6 +115,20 @@ def _settings(data: Mapping[str, Explored]) -> set[Setting]:
 
 def _three(counts: Counter[Agreement]) -> tuple[str, str, str]:
     return str(counts[Agreement.AGREES]), str(counts[Agreement.NEAR]), str(counts[Agreement.DIFFERS])
+
+
+TURNS = 0.1
+"""The probability from which it is said that other settings would turn a verdict."""
+
+
+def settings_text(of: Judged) -> str:
+    """Returns how many settings have each state; "" if the best setting for each ε decides."""
+    states = {1: "+", -1: "−", 0: "≈", OPEN: "open"}
+    return ", ".join(f"{of.counts[at]} {sign}" for at, sign in states.items() if of.counts.get(at))
+
+
+def turns_text(of: Judged) -> str:
+    return f"{100 * of.flips:.0f} % of other settings of as many would turn it" * (of.flips > TURNS)
 
 
 SIGNS = {Agreement.AGREES: "✓", Agreement.NEAR: "≈", Agreement.DIFFERS: "✗"}
@@ -125,11 +149,22 @@ def _printed(records: Records) -> TextTable:
                 gap = "" if cell.gap is None else f" ({signed(cell.gap, 4)})"
                 said = f"{significant(cell.printed)} → {measured}{gap} {SIGNS[agreement(cell.off)]}"
                 rows.setdefault(name, []).append(said)
-    found = [
-        cell
-        for cells in data.values()
-        for name, cell in cells.items()
-        if name.startswith(("table 4", "table 5"))
+    names = [
+        (on, name) for on, cells in data.items() for name in cells if name.startswith(("table 4", "table 5"))
+    ]
+    found = [data[on][name] for on, name in names]
+    off = dict[Setting, dict[tuple[str, str], float]]()
+    for on in data:
+        for each in known[on].tried:
+            off.setdefault(each.setting, {}).update({(on, name): far for name, far in each.off.items()})
+    agrees = [
+        {cell for cell in names if cell in each and agreement(each[cell]) is Agreement.AGREES}
+        for each in off.values()
+    ]
+    never = [
+        f"{name.partition(', ')[2]} of {name.partition(', ')[0]} on {on.upper()}"
+        for on, name in names
+        if not any((on, name) in each for each in agrees)
     ]
     counts = Counter(agreement(cell.off) for cell in found)
     below = sum(cell.measured is not None and cell.measured < cell.printed for cell in found)
@@ -142,6 +177,8 @@ def _printed(records: Records) -> TextTable:
         f"✓ {counts[Agreement.AGREES]} agree: the curve passes within a factor {FACTOR} in ε and {DISTANCE} in RMSE "
         f"of the printed point; ≈ {counts[Agreement.NEAR]} are near, within 1.21 and 0.01; ✗ "
         f"{counts[Agreement.DIFFERS]} differ; {below} of {len(found)} measured ε are below the printed ones",
+        f"one setting for all {len(found)}: the best of the {len(off)} tried agrees at "
+        f"{max(map(len, agrees), default=0)}" + f", and none agrees at {'; '.join(never)}" * bool(never),
     )
 
 
@@ -149,20 +186,53 @@ def _holding(records: Records) -> TextTable:
     """Returns a row for each inequality of figures that holds, with the data sets on which it does."""
     on: dict[tuple[str, ...], list[str]] = {}
     for each in _judged(records):
-        if each.data and each.verdict == "holds":
-            on.setdefault((each.paper.title, each.claim.statement, each.inequality), []).append(each.data)
+        if each.data and each.of.word == "holds":
+            unsure = f" ({settings_text(each.of)}; {turns_text(each.of)})" if turns_text(each.of) else ""
+            claim = each.paper.title, each.claim.statement, each.of.text
+            on.setdefault(claim, []).append(each.data + unsure)
     rows = [(*claim, ", ".join(data)) for claim, data in on.items()]
-    return _table("Holds", ("paper", "it says", "that is", "on"), "llll", rows)
+    note = "in brackets: the settings, and how many other samples of settings would turn the verdict, if many"
+    return _table("Holds", ("paper", "it says", "that is", "on"), "llll", rows, note)
 
 
 def _failing(records: Records) -> TextTable:
     """Returns a row for each inequality of figures that fails, with both sides."""
     rows = [
-        (each.paper.title, each.claim.told, each.inequality, each.data, each.said)
+        (
+            each.paper.title,
+            each.claim.told,
+            each.of.text,
+            each.data,
+            each.of.said,
+            "; ".join(filter(None, (settings_text(each.of), turns_text(each.of)))) or NONE,
+        )
         for each in _judged(records)
-        if each.data and each.verdict == "fails"
+        if each.data and each.of.word == "fails"
     ]
-    return _table("Fails", ("paper", "it says", "that is", "on", "measured"), "lllll", rows)
+    return _table(
+        "Fails",
+        ("paper", "it says", "that is", "on", "measured", "settings"),
+        "llllll",
+        rows,
+        "measured: both sides with the shipped setting, or the best for each ε; others may fail where it does not",
+        "settings: + true, − false, ≈ too close, open; –: the best setting for each ε decides",
+    )
+
+
+def _depending(records: Records) -> TextTable:
+    """Returns a row for each inequality of figures that depends on a choice, and on which."""
+    rows = [
+        (
+            each.paper.title,
+            each.of.text,
+            each.data,
+            settings_text(each.of) or NONE,
+            "; ".join(filter(None, (each.of.by, turns_text(each.of)))),
+        )
+        for each in _judged(records)
+        if each.data and each.of.word == "depends"
+    ]
+    return _table("Depends", ("paper", "that is", "on", "settings", "depends on"), "lllll", rows)
 
 
 def _theorems(records: Records) -> TextTable:
@@ -170,7 +240,7 @@ def _theorems(records: Records) -> TextTable:
     rows = [
         (each.paper.title, each.claim.told, each.claim.source, _proved(each.record, each.claim))
         for each in _judged(records)
-        if not each.data and each.verdict == "fails"
+        if not each.data and each.of.word == "fails"
     ]
     return _table(
         "Fails", ("paper", "it says", "where", "what was run, and what can be proved"), "llll", rows
@@ -345,9 +415,7 @@ class _Verdict:
     record: Record
     claim: Claim
     data: str
-    verdict: Word
-    inequality: str
-    said: str
+    of: Judged
 
 
 def _judged(records: Records) -> Iterator[_Verdict]:
@@ -355,7 +423,7 @@ def _judged(records: Records) -> Iterator[_Verdict]:
         record = records(key)
         for claim in found.claims:
             for data, judged in verdicts(record, claim):
-                yield _Verdict(found, record, claim, data, judged.word, judged.text, judged.said)
+                yield _Verdict(found, record, claim, data, judged)
 
 
 def _table(
@@ -372,6 +440,7 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "printed": _printed,
     "holding": _holding,
     "failing": _failing,
+    "depending": _depending,
     "theorems": _theorems,
     "leaders": _leaders,
     "matches": _matches,

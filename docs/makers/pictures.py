@@ -8,7 +8,8 @@ papers     error over ε of each paper's methods, from the expected errors and t
 best       the same for one method of each paper
 frontier   the lowest error over ε for each promise, from the page of the frontier on MovieLens 1M
 proofs     provable and audited ε beside the claimed one, from the page of all methods and the table of flaws
-margins_*  the margins of a paper's inequalities, from the record of its exploration; `_named` with their words
+margins_*  the margins of a paper's inequalities, from the record of its exploration on ML-100K; with a data set's
+           name, on that set and with their words
 who_pays   error over ε of groups of users and items, and who gains, from a run's `curves.csv`
 """
 
@@ -416,45 +417,44 @@ def proofs(audits: str) -> str:
     def across(value: float) -> float:
         return left + (right - left) * math.log(min(value, most) / least) / math.log(most / least)
 
-    marks, y = list[str](), 44.0
+    shown: dict[str, list[tuple[str, float]]] = {"a": [], "b": []}
     rows = combined.of_papers(combined.PAGE.read_text(encoding="utf-8"))
     for row in sorted(rows, key=lambda row: row.paper[-4:]):
         met = next((met for met in row.met.values() if met.claimed[0].isdigit()), None)
-        audited = _audited(row, flaws)
-        provable = math.inf
-        if row.proved and met:
-            provable = float(met.provable) / float(met.claimed.rstrip("†"))
-        same = audited is None and abs(provable - 1) < 0.01
-        if row.mode != "published" or "personalised" in row.protects or same or not (met or not row.proved):
+        if row.mode != "published" or "personalised" in row.protects:
             continue
         name = f"{row.paper}, {row.method.rstrip('‡§')}: {row.protects.partition(',')[0].removeprefix('rating ')}"
-        marks.append(text(left, y, name))
-        top = y + 3
-        for value, kind in ((provable, "a"), (audited, "b")):
-            if value is not None:
-                end = across(value)
-                marks.append(
-                    f'<rect x="{left:g}" y="{y + 6:g}" width="{end - left:.1f}" height="9" class="{kind}"/>'
-                )
-                words = ("no bound" if kind == "a" else "∞") if value == math.inf else f"× {value:.3g}"
-                told = max(end, across(1)) + 5
-                marks.append(text(min(told, right - 56), y + 15 - 12 * (end > right - 56), words, "note"))
-                y += 13
-        marks.append(line((across(1), top), (across(1), y + 6)))
-        y += 26
-    keys = (("a", "provable, in total"), ("b", "audited, at least"))
-    for at, (kind, words) in enumerate(keys):
-        marks.append(f'<rect x="{left + 150 * at:g}" y="4" width="12" height="12" class="{kind}"/>')
-        marks.append(text(left + 150 * at + 18, 15, words))
-    marks += [line((across(1), 20), (across(1), 30)), text(across(1) + 4, 30, "claimed = 1", "note")]
+        provable = float(met.provable) / float(met.claimed.rstrip("†")) if row.proved and met else math.inf
+        if abs(provable - 1) >= 0.01 and (met or not row.proved):
+            shown["a"].append((name, provable))
+        if (audited := _audited(row, flaws)) is not None:
+            shown["b"].append((name, audited))
+    titles = {"a": "Provable: at most, of all steps together", "b": "Audited: at least, of one step"}
+    marks, y = list[str](), 0.0
+    for kind, bars in shown.items():
+        marks.append(text(left, y + 15, titles[kind], "head"))
+        marks.append(text(across(1) + 4, y + 32, "claimed = 1", "note"))
+        y += 48
+        for name, value in bars:
+            end = across(value)
+            marks.append(text(left, y, name))
+            marks.append(
+                f'<rect x="{left:g}" y="{y + 6:g}" width="{end - left:.1f}" height="9" class="{kind}"/>'
+            )
+            words = ("no bound" if kind == "a" else "∞") if value == math.inf else f"× {value:.3g}"
+            told = max(end, across(1)) + 5
+            marks.append(text(min(told, right - 56), y + 15 - 12 * (end > right - 56), words, "note"))
+            marks.append(line((across(1), y + 3), (across(1), y + 18)))
+            y += 34
     notes = (
-        "Provable: of all steps together, where the curve on MovieLens 1M meets a",
-        "baseline. Audited: of the worst step on its worst pair of data sets, as a",
-        "multiple of what the paper allows for it. Logarithmic axis.",
+        "Provable: where the curve on MovieLens 1M meets a baseline. No bar: as",
+        "claimed, or no baseline is met. Audited: of the worst step on its worst pair",
+        "of data sets, at another ε, so that a number above and one below are not",
+        "an interval. Logarithmic axes.",
     )
     marks += [text(left, y + 16 * row, words, "note") for row, words in enumerate(notes)]
     return picture(
-        "Provable and audited ε of published methods, as multiples of the claimed ε", y + 42, marks
+        "Provable and audited ε of published methods, as multiples of the claimed ε", y + 58, marks
     )
 
 
@@ -518,9 +518,9 @@ def pictures(records: Path) -> dict[str, str]:
     for path in sorted(records.glob("*.json")):
         record = read_record(path)
         assert record is not None
-        found = record.data["ml-100k"]
-        drawn[f"margins_{record.paper}"] = margins_picture(found, named=False)
-        drawn[f"margins_{record.paper}_named"] = margins_picture(found, named=True)
+        drawn[f"margins_{record.paper}"] = margins_picture(record.data["ml-100k"], named=False)
+        for name, found in record.data.items():
+            drawn[f"margins_{record.paper}_{name}"] = margins_picture(found, named=True)
     return drawn
 
 

@@ -2,7 +2,7 @@
 
 A claim is made of atoms, each an inequality between two measured quantities with a margin. In one setting the margin
 on all folds, m, has a noise s over folds. s² joins the setting's own variance with that of the shipped setting on all
-folds, as a prior of `PRIOR` degrees of freedom, and is widened because training sets overlap (Nadeau and Bengio,
+folds, which has `PRIOR` degrees of freedom at most, and is widened because training sets overlap (Nadeau and Bengio,
 Inference for the generalization error, Machine Learning 52, 2003). With t the quantile of Student's distribution, the
 setting is + if m > max(tolerance, t·s), − if m < −max(tolerance, t·s), open if the grid leaves the sign open, and
 otherwise ≈, too close to call. `word_of` gives the verdict of all settings, and of all readings of the sentence.
@@ -35,7 +35,7 @@ MOST = 0.95
 """The fraction of the settings that are + or − which must agree: one in twenty may be an accident of the folds."""
 
 PRIOR = 4
-"""Degrees of freedom of the variance over the shipped setting's folds, where it joins a setting's own."""
+"""Degrees of freedom, at most, of the variance over the shipped setting's folds, where it joins a setting's own."""
 
 LEVEL = 0.95
 """Of the interval within which noise of the folds keeps a margin."""
@@ -103,7 +103,7 @@ def _judged(explored: Explored, places: Sequence[int]) -> Judged:
         whole, folds = table[:, 0], table[:, 1:]
         if chosen:
             whole, folds = np.array(atom.resampled, float), np.array([atom.chosen], float)
-        limit = limit_of(folds, atom.tolerance, explored.partition, prior_of(atom.shipped))
+        limit = limit_of(folds, atom.tolerance, explored.partition, atom.shipped)
         known = whole[~np.isnan(whole)]
         low, high = math.nan, math.nan
         if len(known):  # margins that were found: one without a bound is no number to interpolate
@@ -136,12 +136,12 @@ def _judged(explored: Explored, places: Sequence[int]) -> Judged:
     )
 
 
-def limit_of(folds: Values, tolerance: float, partition: int, prior: float) -> Values:
+def limit_of(folds: Values, tolerance: float, partition: int, shipped: Sequence[float | None] = ()) -> Values:
     """(S,) the margin from which a setting is + or −, from its margins on each fold (S, F).
 
     Where no variance is known, only a margin without a bound decides.
 
-    prior   the variance of a fold's margin, of the shipped setting on all folds; NaN if it is not known
+    shipped   the margins of the shipped setting on each of all folds
     """
     known = np.abs(folds) < UNBOUNDED
     n = known.sum(axis=1)
@@ -149,9 +149,11 @@ def limit_of(folds: Values, tolerance: float, partition: int, prior: float) -> V
     squares = (np.where(known, folds - (values.sum(axis=1) / np.maximum(n, 1))[:, None], 0.0) ** 2).sum(
         axis=1
     )
-    weight = 0 if math.isnan(prior) else PRIOR
+    bounded = np.array([each for each in shipped if each is not None and abs(each) < UNBOUNDED])
+    weight = min(PRIOR, max(len(bounded) - 1, 0))
     freedom = weight + np.maximum(n - 1, 0)
-    joint = (weight * np.nan_to_num(prior) + squares) / np.maximum(freedom, 1)
+    prior = weight * bounded.var(ddof=1) if weight else 0.0
+    joint = (prior + squares) / np.maximum(freedom, 1)
     n = np.maximum(n, 1)
     noise = np.sqrt(joint / n * (1 + n / max(partition - 1, 1)))
     limit = np.maximum(tolerance, student.ppf((1 + LEVEL) / 2, np.maximum(freedom, 1)) * noise)
@@ -162,12 +164,6 @@ def limit_of(folds: Values, tolerance: float, partition: int, prior: float) -> V
 def states_of(margins: Values, limit: Values | float) -> States:
     state = np.where(margins > limit, 1, np.where(margins < -limit, -1, 0))
     return np.where(np.isnan(margins), OPEN, state)
-
-
-def prior_of(shipped: Sequence[float | None]) -> float:
-    """The variance of the shipped setting's margins over folds; NaN if fewer than two are bounded."""
-    known = np.array([each for each in shipped if each is not None and abs(each) < UNBOUNDED])
-    return float(known.var(ddof=1)) if len(known) > 1 else math.nan
 
 
 UNBOUNDED = 1e6

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from docs.makers.combined import best_of_papers
@@ -59,10 +60,20 @@ def made() -> Explored:
 
 def test_every_claim_of_every_paper_has_a_verdict() -> None:
     counted: dict[str, int] = {}
-    for title, _, *counts in rows("verdicts"):
+    for title, _, *counts, _ in rows("verdicts"):
         counted[title] = counted.get(title, 0) + sum(map(int, counts))
     for found in all_papers().values():
         assert counted[found.title] >= sum(len(claim.data) for claim in found.claims)
+
+
+def test_the_abstract_of_the_paper_says_what_is_counted() -> None:
+    """ "Fewer than half hold, one in six fails, nearly a third depend …, and the rest are too close"."""
+    (row,) = (row for row in rows("verdicts") if row[:2] == ("all five", "figures"))
+    counts = np.array([*map(int, row[2:6])])
+    holds, fails, depends, close = counts / counts.sum()
+    assert close < fails < depends < holds < 0.5
+    assert round(1 / fails) == 6
+    assert 0.27 < depends < 1 / 3
 
 
 def test_verdicts_are_counted_by_word_and_kind() -> None:
@@ -71,14 +82,26 @@ def test_verdicts_are_counted_by_word_and_kind() -> None:
     found = [row[1:] for row in rows("verdicts", records.__getitem__) if row[0] == paper("neera2020").title]
     untested = sum(len(claim.data) for claim in paper("neera2020").claims) - 3
     assert found == [
-        ("figures", "1", "1", "0", "0", "0", str(untested)),
-        ("theorems", "0", "1", "0", "0", "0", "0"),
+        ("figures", "1", "1", "0", "0", "0", str(untested), "0"),
+        ("theorems", "0", "1", "0", "0", "0", "0", "0"),
     ]
     assert rows("theorems", records.__getitem__)[0][-1] == "a"
     (holding,) = rows("holding", records.__getitem__)
     assert holding[2:] == ("a < b", "ml-100k")
     (failing,) = rows("failing", records.__getitem__)
-    assert failing[2:] == ("a < b", "ml-100k", "another")
+    assert failing[2:] == ("a < b", "ml-100k", "another", "2 −")
+
+
+def test_an_inequality_that_depends_is_listed_with_how_sure_that_is() -> None:
+    first, second = made().tried
+    against = second.model_copy(update={"margins": (second.margins[1], first.margins[0])})
+    records = of_neera(made().model_copy(update={"tried": (first, against)}))
+    for row in rows("depending", records.__getitem__):
+        assert row[1:4] == ("a < b", "ml-100k", "1 +, 1 −")
+        assert re.fullmatch(r"no single choice; (4|5)\d % of other settings of as many would turn it", row[4])
+    assert len(rows("depending", records.__getitem__)) == 2
+    unsure = {row[0]: row[-1] for row in rows("verdicts", records.__getitem__) if row[1] == "figures"}
+    assert unsure["all five"] == unsure[paper("neera2020").title] == "2"
 
 
 def test_a_reader_is_told_what_a_verdict_does_not_rest_on() -> None:
@@ -108,7 +131,7 @@ def test_printed_figures_agree_as_shipped_and_in_the_best_setting() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["explored", "cells", "holding", "failing", "theorems"])
+@pytest.mark.parametrize("kind", ["explored", "cells", "holding", "failing", "depending", "theorems"])
 def test_without_records_nothing_is_said(kind: str) -> None:
     assert rows(kind, nothing) == ()
 

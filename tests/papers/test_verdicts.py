@@ -16,7 +16,6 @@ from dpmf_cli.papers.verdicts import (
     limit_of,
     moved_by,
     of_theorem,
-    prior_of,
     word_of,
 )
 from tests.papers.explored import ATOM, OPEN, SETTINGS, explored
@@ -67,12 +66,18 @@ def test_within_its_tolerance_or_the_noise_of_folds_a_setting_decides_nothing() 
 
 def test_the_noise_joins_both_variances_and_is_widened_for_overlapping_training_sets() -> None:
     """Four degrees of freedom of the shipped variance and one of two folds: t of five, at 97.5 %."""
-    (limit,) = limit_of(np.array([[1.0, 3.0]]), 0.002, 10, 4.0)
+    shipped = (-2.0, 2.0, 2.0, -2.0, 0.0)  # a variance of 4
+    (limit,) = limit_of(np.array([[1.0, 3.0]]), 0.002, 10, shipped)
     joint = (4 * 4.0 + 1 * 2.0) / 5
     assert limit == pytest.approx(2.5706 * math.sqrt(joint / 2 * (1 + 2 / 9)), rel=1e-4)
-    (single,) = limit_of(np.array([[1.0]]), 0.002, 10, 4.0)
+    (single,) = limit_of(np.array([[1.0]]), 0.002, 10, shipped)
     assert single == pytest.approx(2.7764 * math.sqrt(4.0 * (1 + 1 / 9)), rel=1e-4)
-    assert limit_of(np.array([[1.0, 1.0]]), 0.002, 10, 0.0) == 0.002
+    assert limit_of(np.array([[1.0, 1.0]]), 0.002, 10, (0.0,) * 5) == 0.002
+    assert limit_of(np.array([[1.0, 3.0]]), 0.002, 10, shipped * 2) == pytest.approx(
+        2.5706 * math.sqrt((4 * np.var(shipped * 2, ddof=1) + 2.0) / 5 / 2 * (1 + 2 / 9)), rel=1e-4
+    ), "more folds count no more"
+    (few,) = limit_of(np.array([[1.0, 3.0]]), 0.002, 2, (-1.0, 1.0))
+    assert few == pytest.approx(4.3027 * math.sqrt(2.0 / 2 * (1 + 2)), rel=1e-4), "two folds count one"
 
 
 def test_more_than_one_in_twenty_against_a_verdict_turns_it() -> None:
@@ -96,7 +101,7 @@ def test_a_reading_is_a_choice_like_any_other() -> None:
     )
     (found,) = judged(made.model_copy(update={"tried": against}), "it")
     assert (found.word, found.by) == ("depends", "reading (holds with one way: 24 of 24; another: 0 of 24)")
-    (limit,) = limit_of(np.array([[1.0, 1.0]]), ATOM.tolerance, made.partition, prior_of(ATOM.shipped))
+    (limit,) = limit_of(np.array([[1.0, 1.0]]), ATOM.tolerance, made.partition, ATOM.shipped)
     assert found.margins == {"one way": (1, 1, 1, limit), "another": (-1, -1, -1, limit)}
 
 

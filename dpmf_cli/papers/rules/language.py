@@ -114,8 +114,11 @@ class Atom(StrictModel):
         if not margins.size:
             raise MissingEvidence(self.says)
         value, decides = _over(margins, self.over)
-        said = " against ".join(_side(np.ravel(each)[decides], self.unit) for each in (less, more))
-        if self.at and margins.size > 1:
+        shown = slice(None) if self.over == "mean" else decides
+        said = " against ".join(_side(np.ravel(each)[shown], self.unit) for each in (less, more))
+        if self.over == "mean":
+            said += " in the mean"
+        elif self.at and margins.size > 1:
             said += self._where(np.ravel(scope.value(self.at)), margins, decides)
         tolerance = (
             scope.names["tolerances"].get(self.unit, 0.0) if self.tolerance is None else self.tolerance
@@ -128,8 +131,7 @@ class Atom(StrictModel):
         failing = [significant(float(name)) for name in names[margins < 0]]
         if self.over != "every" or not failing:
             return f" at {significant(float(names[decides]))}"
-        few = ", ".join(failing) if len(failing) <= 3 else f"{len(failing)} of {len(names)}"
-        return f"; not at {few}"
+        return "; at none" if len(failing) == len(names) else f"; not at {', '.join(failing)}"
 
 
 def _over(margins: Values, over: str) -> tuple[float, int]:
@@ -144,10 +146,12 @@ def _over(margins: Values, over: str) -> tuple[float, int]:
     return (math.nan if is_open else float(margins[decides])), decides
 
 
-def _side(value: float, unit: str) -> str:
+def _side(values: Values, unit: str) -> str:
+    """One side of an inequality in words: a value, or the mean of several, which of ε is the geometric one."""
     if unit == "ε":
-        return epsilon_text(float(value))
-    return f"{value:.4f}" if unit == "RMSE" else f"{value:.4g}"
+        with np.errstate(divide="ignore"):  # 0: below the grid
+            return epsilon_text(float(np.exp(np.log(values).mean())))
+    return f"{np.mean(values):.4f}" if unit == "RMSE" else f"{np.mean(values):.4g}"
 
 
 class Rule(StrictModel):

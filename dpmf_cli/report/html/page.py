@@ -168,7 +168,7 @@ def _here(key: str, claim: Claim, evidence: Evidence) -> list[tuple[str, str, st
         own = np.array([[each[text, reading].value for each in by_fold if (text, reading) in each]])
         limit = margin.tolerance
         if own.size > 1:
-            limit = float(limit_of(own, margin.tolerance, of_data[0].partition, math.nan)[0])
+            limit = float(limit_of(own, margin.tolerance, of_data[0].partition)[0])
         word = word_of(states_of(np.array([margin.value]), limit))
         found.append((HERE[word], text + (f" ({reading})" if reading else ""), margin.said))
     return found
