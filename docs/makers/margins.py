@@ -43,7 +43,7 @@ class _Row:
 
 def _rows(explored: Explored) -> Iterator[_Row]:
     verdicts = {
-        (claim, each.text): each.word
+        (claim, each.text): each
         for claim in dict.fromkeys(atom.claim for atom in explored.atoms)
         for each in judged(explored, claim)
     }
@@ -51,12 +51,13 @@ def _rows(explored: Explored) -> Iterator[_Row]:
         table = np.array([each.margins[at] for each in explored.tried], float)
         with np.errstate(invalid="ignore"):
             limits = limit_of(table[:, 1:], atom.tolerance, explored.partition, atom.shipped)
-        middle = float(np.mean(np.array(atom.chosen, float))) if atom.chosen else float(table[0, 0])
+        verdict = verdicts[atom.claim, atom.text]
+        middle, _, _, limit = verdict.margins[atom.reading]
         yield _Row(
             f"{atom.text}{f' ({atom.reading})' if atom.reading else ''}",
-            verdicts[atom.claim, atom.text],
+            verdict.word,
             table[:, 0] / np.maximum(limits, 1e-12),
-            middle / max(float(np.nanmedian(limits)), 1e-12),
+            middle / max(limit, 1e-12),
         )
 
 

@@ -26,6 +26,9 @@ from dpmf_cli.report.tables.papers import agreeing, most_agreeing, verdicts
 Records = Callable[[str], Record]
 """From a paper's key to its record; the record has no data if nothing was explored."""
 
+TURNS = 0.1
+"""The probability from which it is said that other settings would turn a verdict."""
+
 SHOWN = (0.1, 1.0, 8.0)
 """The ε for which the leaders are shown."""
 
@@ -61,11 +64,12 @@ def _explored(records: Records) -> TextTable:
 def _verdicts(records: Records) -> TextTable:
     words: tuple[Word, ...] = get_args(Word)
     kinds = ("figures", "theorems")
-    titles = [*(found.title for found in all_papers().values()), "all five"]
+    together = "all together"
+    titles = [*(found.title for found in all_papers().values()), together]
     counts = {(title, kind): Counter[Word]() for title in titles for kind in kinds}
     unsure = Counter[tuple[str, str]]()
     for each in _judged(records):
-        for title in (each.paper.title, "all five"):
+        for title in (each.paper.title, together):
             counts[title, kinds[not each.data]][each.of.word] += 1
             unsure[title, kinds[not each.data]] += each.of.flips > TURNS
     return _table(
@@ -117,10 +121,6 @@ def _three(counts: Counter[Agreement]) -> tuple[str, str, str]:
     return str(counts[Agreement.AGREES]), str(counts[Agreement.NEAR]), str(counts[Agreement.DIFFERS])
 
 
-TURNS = 0.1
-"""The probability from which it is said that other settings would turn a verdict."""
-
-
 def settings_text(of: Judged) -> str:
     """Returns how many settings have each state; "" if the best setting for each ε decides."""
     states = {1: "+", -1: "−", 0: "≈", OPEN: "open"}
@@ -128,7 +128,12 @@ def settings_text(of: Judged) -> str:
 
 
 def turns_text(of: Judged) -> str:
+    """Returns how many other samples of settings would turn the verdict; "" if few would."""
     return f"{100 * of.flips:.0f} % of other settings of as many would turn it" * (of.flips > TURNS)
+
+
+def _settings_and_turns(of: Judged) -> str:
+    return "; ".join(filter(None, (settings_text(of), turns_text(of))))
 
 
 SIGNS = {Agreement.AGREES: "✓", Agreement.NEAR: "≈", Agreement.DIFFERS: "✗"}
@@ -177,7 +182,7 @@ def _printed(records: Records) -> TextTable:
         f"✓ {counts[Agreement.AGREES]} agree: the curve passes within a factor {FACTOR} in ε and {DISTANCE} in RMSE "
         f"of the printed point; ≈ {counts[Agreement.NEAR]} are near, within 1.21 and 0.01; ✗ "
         f"{counts[Agreement.DIFFERS]} differ; {below} of {len(found)} measured ε are below the printed ones",
-        f"one setting for all {len(found)}: the best of the {len(off)} tried agrees at "
+        f"one setting for all {len(found)}: on the folds explored the best of the {len(off)} tried agrees at "
         f"{max(map(len, agrees), default=0)}" + f", and none agrees at {'; '.join(never)}" * bool(never),
     )
 
@@ -187,8 +192,8 @@ def _holding(records: Records) -> TextTable:
     on: dict[tuple[str, ...], list[str]] = {}
     for each in _judged(records):
         if each.data and each.of.word == "holds":
-            unsure = f" ({settings_text(each.of)}; {turns_text(each.of)})" if turns_text(each.of) else ""
             claim = each.paper.title, each.claim.statement, each.of.text
+            unsure = f" ({_settings_and_turns(each.of)})" * bool(turns_text(each.of))
             on.setdefault(claim, []).append(each.data + unsure)
     rows = [(*claim, ", ".join(data)) for claim, data in on.items()]
     note = "in brackets: the settings, and how many other samples of settings would turn the verdict, if many"
@@ -204,7 +209,7 @@ def _failing(records: Records) -> TextTable:
             each.of.text,
             each.data,
             each.of.said,
-            "; ".join(filter(None, (settings_text(each.of), turns_text(each.of)))) or NONE,
+            _settings_and_turns(each.of) or NONE,
         )
         for each in _judged(records)
         if each.data and each.of.word == "fails"
@@ -238,20 +243,12 @@ def _depending(records: Records) -> TextTable:
 def _theorems(records: Records) -> TextTable:
     """Returns the theorems that a replay of neighbours contradicts, and what can be proved instead."""
     rows = [
-        (each.paper.title, each.claim.told, each.claim.source, _proved(each.record, each.claim))
+        (each.paper.title, each.claim.told, each.claim.source, each.of.said.partition("; a replay")[0])
         for each in _judged(records)
         if not each.data and each.of.word == "fails"
     ]
     return _table(
         "Fails", ("paper", "it says", "where", "what was run, and what can be proved"), "llll", rows
-    )
-
-
-def _proved(record: Record, claim: Claim) -> str:
-    """Returns what was measured for a theorem, without the list of steps that a replay shows."""
-    found = record.theorems[claim.id]
-    return (
-        found.measured.partition("; a replay shows")[0] + "; a replay at a larger ε exceeds it" * found.proved
     )
 
 
@@ -412,7 +409,6 @@ class _Verdict:
     """The verdict on an inequality of a claim for one data set; `data` is empty for a theorem."""
 
     paper: PaperFindings
-    record: Record
     claim: Claim
     data: str
     of: Judged
@@ -420,10 +416,9 @@ class _Verdict:
 
 def _judged(records: Records) -> Iterator[_Verdict]:
     for key, found in all_papers().items():
-        record = records(key)
         for claim in found.claims:
-            for data, judged in verdicts(record, claim):
-                yield _Verdict(found, record, claim, data, judged)
+            for data, judged in verdicts(records(key), claim):
+                yield _Verdict(found, claim, data, judged)
 
 
 def _table(

@@ -407,7 +407,7 @@ def _audited(row: combined.Row, flaws: Sequence[tuple[str, str]]) -> float | Non
 
 
 def proofs(audits: str) -> str:
-    """Returns bars of the provable and the audited ε beside the claimed one, for published methods where they differ.
+    """Returns bars of the provable and of the audited ε over the claimed one, for published methods.
 
     audits   the page of audits, with the table of flaws
     """
@@ -447,10 +447,10 @@ def proofs(audits: str) -> str:
             marks.append(line((across(1), y + 3), (across(1), y + 18)))
             y += 34
     notes = (
-        "Provable: where the curve on MovieLens 1M meets a baseline. No bar: as",
-        "claimed, or no baseline is met. Audited: of the worst step on its worst pair",
-        "of data sets, at another ε, so that a number above and one below are not",
-        "an interval. Logarithmic axes.",
+        "Provable: where the curve on MovieLens 1M meets a baseline; no bar: as",
+        "claimed, or none is met. Audited: of the worst step on its worst pair of",
+        "data sets, at another ε, so that a number above and one below are not an",
+        "interval; no bar: no flaw is listed. Logarithmic axes.",
     )
     marks += [text(left, y + 16 * row, words, "note") for row, words in enumerate(notes)]
     return picture(

@@ -103,7 +103,10 @@ class Evidence:
         return curves[0].epsilons, np.min([each.mean() for each in curves], axis=0)
 
     def baseline(self, name: str, key: str) -> float:
-        """The mean RMSE of a complete baseline."""
+        """The mean RMSE of a complete baseline, or a published one."""
+        for each in self.experiment(name).references:
+            if each.name == key:
+                return each.rmse
         baselines = self.experiment(name).baselines
         found = _only(
             name, (b for b in baselines if key in (b.label, b.algorithm) and crossings.is_complete(b))

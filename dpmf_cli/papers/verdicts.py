@@ -152,8 +152,11 @@ def limit_of(folds: Values, tolerance: float, partition: int, shipped: Sequence[
     bounded = np.array([each for each in shipped if each is not None and abs(each) < UNBOUNDED])
     weight = min(PRIOR, max(len(bounded) - 1, 0))
     freedom = weight + np.maximum(n - 1, 0)
-    prior = weight * bounded.var(ddof=1) if weight else 0.0
-    joint = (prior + squares) / np.maximum(freedom, 1)
+    prior_squares = weight * bounded.var(ddof=1) if weight else 0.0
+    joint = (prior_squares + squares) / np.maximum(freedom, 1)
+    freedom = np.minimum(
+        freedom, max(partition - 1, 1)
+    )  # of a setting's folds the shipped one may have the same
     n = np.maximum(n, 1)
     noise = np.sqrt(joint / n * (1 + n / max(partition - 1, 1)))
     limit = np.maximum(tolerance, student.ppf((1 + LEVEL) / 2, np.maximum(freedom, 1)) * noise)

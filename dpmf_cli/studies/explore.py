@@ -150,7 +150,12 @@ def proved(key: str, results: Path, processes: int) -> dict[str, Proved]:
     outcomes = outcomes_of(jobs, f"theorems of {key}", results, processes)
     proofs = {}
     for outcome in outcomes.values():
-        flaws = tuple(dict.fromkeys(f"{each.flaw}, {each.step}".rstrip(", ") for each in outcome.found))
+        steps: dict[str, dict[str, None]] = {}
+        for each in outcome.found:
+            steps.setdefault(each.flaw, {})[each.step] = None
+        flaws = tuple(
+            f"{flaw} ({', '.join(filter(None, of))})".removesuffix(" ()") for flaw, of in steps.items()
+        )
         proofs[outcome.label] = Proof(
             outcome.provable, flaws, {step.step: step.of_noise for step in outcome.steps}
         )

@@ -8,6 +8,7 @@ import pytest
 
 from docs.makers.combined import best_of_papers
 from docs.makers.margins import margins_picture
+from docs.makers.pages import summary_table
 from docs.makers.paper_tables import KINDS, SHOWN, Records, expected_text
 from docs.makers.pictures import pictures
 from dpmf_cli.papers.claims import all_papers, paper
@@ -15,7 +16,8 @@ from dpmf_cli.papers.record import Explored, PrintedValue, Proved, Record, Tried
 from dpmf_cli.report.leaders import shipped
 from tests.papers.explored import ATOM, explored
 
-RECORDS = Path(__file__).resolve().parents[2] / "docs" / "papers" / "explored"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+RECORDS = DOCS / "papers" / "explored"
 
 
 def recorded(key: str) -> Record:
@@ -67,9 +69,14 @@ def test_every_claim_of_every_paper_has_a_verdict() -> None:
 
 
 def test_the_abstract_of_the_paper_says_what_is_counted() -> None:
-    """ "Fewer than half hold, one in six fails, nearly a third depend …, and the rest are too close"."""
-    (row,) = (row for row in rows("verdicts") if row[:2] == ("all five", "figures"))
+    """ "Fewer than half hold, one in six fails, nearly a third depend …"; "one in six verdicts is unsure"."""
+    (row,) = (row for row in rows("verdicts") if row[:2] == ("all together", "figures"))
     counts = np.array([*map(int, row[2:6])])
+    assert round(counts.sum() / int(row[-1])) == 6
+    summary, paper_text = summary_table(recorded), (DOCS / "paper.md").read_text(encoding="utf-8")
+    assert "| 33 of 38 |" in summary
+    assert "| 0 of 4 |" in summary
+    assert "33 of 38 in one paper and none of 4 in another" in " ".join(paper_text.split())
     holds, fails, depends, close = counts / counts.sum()
     assert close < fails < depends < holds < 0.5
     assert round(1 / fails) == 6
@@ -101,7 +108,7 @@ def test_an_inequality_that_depends_is_listed_with_how_sure_that_is() -> None:
         assert re.fullmatch(r"no single choice; (4|5)\d % of other settings of as many would turn it", row[4])
     assert len(rows("depending", records.__getitem__)) == 2
     unsure = {row[0]: row[-1] for row in rows("verdicts", records.__getitem__) if row[1] == "figures"}
-    assert unsure["all five"] == unsure[paper("neera2020").title] == "2"
+    assert unsure["all together"] == unsure[paper("neera2020").title] == "2"
 
 
 def test_a_reader_is_told_what_a_verdict_does_not_rest_on() -> None:
@@ -154,8 +161,7 @@ def test_leaders_are_the_first_of_each_ranking() -> None:
             assert cell.endswith(f"({', '.join(map(str, best.ranks.values()))})")
 
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-DRAWN = pictures(DOCS / "papers" / "explored")
+DRAWN = pictures(RECORDS)
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -167,7 +173,7 @@ def test_a_picture_is_drawn_from_what_is_committed_and_shown_on_a_page(name: str
 
 def test_margins_are_drawn_on_the_side_of_their_verdict() -> None:
     """Between −1 and 1 is the band; a large dot is right of it if all settings hold, and left of it if all fail."""
-    record = read_record(path_of(DOCS / "papers" / "explored", "wang2017"))
+    record = read_record(path_of(RECORDS, "wang2017"))
     assert record is not None
     drawn = margins_picture(record.data["ml-100k"], named=True)
     start, width = map(float, re.findall(r'<rect x="([\d.]+)" y="24" width="([\d.]+)"', drawn)[0])

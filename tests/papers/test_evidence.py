@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpmf_cli.evaluation.curves import Experiment, Measured
+from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.rules import scope
 
@@ -65,6 +65,14 @@ def test_a_crossing_is_an_epsilon_or_says_where_it_is_not() -> None:
     for label, baseline in (("lost", "IA"), ("isgd", "ALS")):
         with pytest.raises(MissingEvidence):
             HERE.crossing_epsilon("made", label, baseline)
+
+
+def test_a_published_error_is_a_baseline_too() -> None:
+    made = replace(HERE.experiment("made"), references=(Reference("Cinematch probe", 0.95, False),))
+    found = Evidence({"ml-1m": {"made": made}}, "ml-1m")
+    assert found.baseline("made", "Cinematch probe") == 0.95
+    assert found.crossing("made", "a", "Cinematch probe").reproduced == 2.0
+    assert found.baseline("made", "IA") == 1
 
 
 def test_a_line_has_its_points_in_the_order_of_what_is_swept() -> None:

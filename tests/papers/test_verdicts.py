@@ -76,8 +76,14 @@ def test_the_noise_joins_both_variances_and_is_widened_for_overlapping_training_
     assert limit_of(np.array([[1.0, 3.0]]), 0.002, 10, shipped * 2) == pytest.approx(
         2.5706 * math.sqrt((4 * np.var(shipped * 2, ddof=1) + 2.0) / 5 / 2 * (1 + 2 / 9)), rel=1e-4
     ), "more folds count no more"
-    (few,) = limit_of(np.array([[1.0, 3.0]]), 0.002, 2, (-1.0, 1.0))
-    assert few == pytest.approx(4.3027 * math.sqrt(2.0 / 2 * (1 + 2)), rel=1e-4), "two folds count one"
+    (few,) = limit_of(np.array([[1.0, 3.0]]), 0.002, 2, (1.0, 3.0))
+    assert few == pytest.approx(12.7062 * math.sqrt(2.0 / 2 * (1 + 2)), rel=1e-4), (
+        "of two folds there is one degree"
+    )
+    (more,) = limit_of(np.array([[1.0, 3.0]]), 0.002, 9, (-1.0, 1.0))
+    assert more == pytest.approx(4.3027 * math.sqrt(2.0 / 2 * (1 + 2 / 8)), rel=1e-4), (
+        "two shipped folds count one"
+    )
 
 
 def test_more_than_one_in_twenty_against_a_verdict_turns_it() -> None:

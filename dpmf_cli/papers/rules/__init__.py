@@ -46,7 +46,7 @@ class Theorem(StrictModel):
             return Proved(held=moved <= 1 + _ROUNDING, proved=False, measured=f"{self.theorem}: {said}")
         is_proved, said = proof.provable <= 1 + _ROUNDING, "no ε is proved"
         if is_proved:
-            said = "at ε = 1 what is claimed is proved"
+            said = "at ε = 1 what is claimed is proved" + ", but not at every ε" * bool(proof.found)
         elif math.isfinite(proof.provable):
             said = f"at ε = 1 {proof.provable:.3g} times the claimed ε is proved"
         found = f"; a replay shows: {'; '.join(proof.found)}" if proof.found else ""

@@ -81,7 +81,7 @@ class Atom(StrictModel):
     let    names of its own
     if_    an expression, written `if`: whether there is such an atom in this turn of the loops
     at     the name of each element, mostly its ε
-    over   whether every element must hold, some element, or the mean
+    over   whether every element must hold, some element, or the mean, of differences
     unit   of the margin, as in `Margin`
     tolerance   an expression; by default the paper's tolerance for that unit. An inequality with a tolerance of its
                 own in it has 0
@@ -128,10 +128,15 @@ class Atom(StrictModel):
         return Margin(scope.text(self.text), self.unit, tolerance, value, said, self.note)
 
     def _where(self, names: Values, margins: Values, decides: int) -> str:
-        failing = [significant(float(name)) for name in names[margins < 0]]
-        if self.over != "every" or not failing:
+        failing = np.flatnonzero(margins < 0)
+        if self.over != "every" or not failing.size:
             return f" at {significant(float(names[decides]))}"
-        return "; at none" if len(failing) == len(names) else f"; not at {', '.join(failing)}"
+        said = [significant(float(name)) for name in names[failing]]
+        if len(said) == len(names):
+            return "; nowhere"
+        if len(said) > 3 and failing[-1] - failing[0] < len(said):
+            return f"; not from {said[0]} to {said[-1]}"
+        return f"; not at {', '.join(said)}"
 
 
 def _over(margins: Values, over: str) -> tuple[float, int]:
@@ -147,11 +152,11 @@ def _over(margins: Values, over: str) -> tuple[float, int]:
 
 
 def _side(values: Values, unit: str) -> str:
-    """One side of an inequality in words: a value, or the mean of several, which of ε is the geometric one."""
+    """One side of an inequality in words: a value, or the mean of several."""
+    value = float(np.mean(values))
     if unit == "ε":
-        with np.errstate(divide="ignore"):  # 0: below the grid
-            return epsilon_text(float(np.exp(np.log(values).mean())))
-    return f"{np.mean(values):.4f}" if unit == "RMSE" else f"{np.mean(values):.4g}"
+        return epsilon_text(value)
+    return f"{value:.4f}" if unit == "RMSE" else f"{value:.4g}"
 
 
 class Rule(StrictModel):

@@ -48,8 +48,9 @@ def rmse_at(evidence: Evidence, name: str, label: str, epsilon: float) -> float:
 def rmse_where(
     evidence: Evidence, name: str, label: str, other_name: str, other: str, baseline: str
 ) -> float:
-    """The RMSE of a curve at the ε at which another curve crosses a baseline.
+    """The RMSE of a curve at the ε at which another curve, on the same grid, crosses a baseline.
 
+    Below the baseline the curve is first, unless it crosses it again.
     Where the other never crosses it, or does so below its grid, the last or the first ε is a bound. The RMSE is NaN
     if that bound does not decide which curve is first.
     """
