@@ -4,10 +4,12 @@ The tables need only committed files: the papers' YAML, the records of their exp
 all methods, and the bibliography. They need no results.
 """
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import get_args
 
 from docs.makers import bibliography, combined, studies
@@ -158,19 +160,13 @@ def _printed(records: Records) -> TextTable:
         (on, name) for on, cells in data.items() for name in cells if name.startswith(("table 4", "table 5"))
     ]
     found = [data[on][name] for on, name in names]
-    off = dict[Setting, dict[tuple[str, str], float]]()
-    for on in data:
-        for each in known[on].tried:
-            off.setdefault(each.setting, {}).update({(on, name): far for name, far in each.off.items()})
-    agrees = [
-        {cell for cell in names if cell in each and agreement(each[cell]) is Agreement.AGREES}
-        for each in off.values()
-    ]
     never = [
         f"{name.partition(', ')[2]} of {name.partition(', ')[0]} on {on.upper()}"
         for on, name in names
-        if not any((on, name) in each for each in agrees)
+        if not any(agreement(each.off.get(name, math.inf)) is Agreement.AGREES for each in known[on].tried)
     ]
+    tried = [_with_only(known[on], {name for of, name in names if of == on}) for on in data]
+    best = agreeing(tried, most_agreeing(tried)) if tried else Counter[Agreement]()
     counts = Counter(agreement(cell.off) for cell in found)
     below = sum(cell.measured is not None and cell.measured < cell.printed for cell in found)
     return _table(
@@ -182,9 +178,18 @@ def _printed(records: Records) -> TextTable:
         f"✓ {counts[Agreement.AGREES]} agree: the curve passes within a factor {FACTOR} in ε and {DISTANCE} in RMSE "
         f"of the printed point; ≈ {counts[Agreement.NEAR]} are near, within 1.21 and 0.01; ✗ "
         f"{counts[Agreement.DIFFERS]} differ; {below} of {len(found)} measured ε are below the printed ones",
-        f"one setting for all {len(found)}: on the folds explored the best of the {len(off)} tried agrees at "
-        f"{max(map(len, agrees), default=0)}" + f", and none agrees at {'; '.join(never)}" * bool(never),
+        f"one setting for all {len(found)}: on the folds explored the best of the {len(_settings(known))} tried "
+        f"agrees at {best[Agreement.AGREES]}" + f", and none agrees at {'; '.join(never)}" * bool(never),
     )
+
+
+def _with_only(found: Explored, names: Set[str]) -> Explored:
+    """Returns findings in which only these printed values were compared."""
+    tried = [
+        each.model_copy(update={"off": {n: off for n, off in each.off.items() if n in names}})
+        for each in found.tried
+    ]
+    return found.model_copy(update={"tried": tuple(tried)})
 
 
 def _holding(records: Records) -> TextTable:
@@ -414,11 +419,16 @@ class _Verdict:
     of: Judged
 
 
-def _judged(records: Records) -> Iterator[_Verdict]:
-    for key, found in all_papers().items():
-        for claim in found.claims:
-            for data, judged in verdicts(records(key), claim):
-                yield _Verdict(found, claim, data, judged)
+@cache
+def _judged(records: Records) -> Sequence[_Verdict]:
+    """Returns all verdicts, which several tables of a page are about."""
+    return [
+        _Verdict(found, claim, data, judged)
+        for key, found in all_papers().items()
+        for record in [records(key)]
+        for claim in found.claims
+        for data, judged in verdicts(record, claim)
+    ]
 
 
 def _table(

@@ -154,11 +154,10 @@ def limit_of(folds: Values, tolerance: float, partition: int, shipped: Sequence[
     freedom = weight + np.maximum(n - 1, 0)
     prior_squares = weight * bounded.var(ddof=1) if weight else 0.0
     joint = (prior_squares + squares) / np.maximum(freedom, 1)
-    freedom = np.minimum(
-        freedom, max(partition - 1, 1)
-    )  # of a setting's folds the shipped one may have the same
-    n = np.maximum(n, 1)
-    noise = np.sqrt(joint / n * (1 + n / max(partition - 1, 1)))
+    # The folds of a setting are among those of the shipped one, and together no more than the partition has.
+    others = max(partition - 1, 1)
+    freedom, n = np.minimum(freedom, others), np.maximum(n, 1)
+    noise = np.sqrt(joint / n * (1 + n / others))
     limit = np.maximum(tolerance, student.ppf((1 + LEVEL) / 2, np.maximum(freedom, 1)) * noise)
     found: Values = np.where(freedom > 0, limit, UNBOUNDED / 2)
     return found
