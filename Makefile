@@ -10,7 +10,7 @@ PAGES := README.md $(wildcard docs/generated/*.md)
 
 .DEFAULT_GOAL := help
 .PHONY: help lock run test test-times test-slow test-faults test-fuzz check format pages docs paper bench audit audit-numeric audit-small \
-	explore explore-ml1m scale waits dependencies reproduce-all reproduce-small reproduce-frontier leaders clean distclean
+	explore explore-again explore-ml1m scale waits dependencies reproduce-all reproduce-small reproduce-frontier leaders clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ audit-small: $(STAMP) ## audit on one small pair of each kind, in minutes; write
 
 explore: $(STAMP) ## try what the papers leave open on ML-100K and judge their claims (docs/exploring.md); takes 20 to 45 minutes
 	$(BIN)/dpmf explore all --record docs/papers/explored -j $(JOBS)
+
+explore-again: $(STAMP) ## explore on ML-100K with another seed, to see which verdicts stay; takes as long
+	$(BIN)/dpmf explore all --seed 1 --record docs/papers/explored/again -j $(JOBS)
 
 explore-ml1m: $(STAMP) ## explore on ML-1M; takes two to four hours
 	$(BIN)/dpmf explore all --dataset ml-1m --record docs/papers/explored -j $(JOBS)

@@ -35,7 +35,15 @@ from typing import Any, get_args
 import typer
 import yaml
 
-from docs.makers.paper_tables import KINDS, Records, expected_text, open_text, settings_text, turns_text
+from docs.makers.paper_tables import (
+    KINDS,
+    Records,
+    all_verdicts,
+    expected_text,
+    open_text,
+    settings_text,
+    turns_text,
+)
 from docs.makers.ranking import ranking_text
 from docs.makers.reference import markdown_table
 from dpmf_cli.cli.main import app
@@ -48,7 +56,7 @@ from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
 from dpmf_cli.papers.space import space
 from dpmf_cli.papers.verdicts import UNBOUNDED, Judged, Word
 from dpmf_cli.report.tables.layout import NONE, TextTable, markdown, markdown_notes
-from dpmf_cli.report.tables.papers import claims_text, printed_values_text, verdicts
+from dpmf_cli.report.tables.papers import claims_text, printed_values_text
 
 _MARKED = re.compile(
     rf"(<!-- (?:(?P<of_all>summary|mistakes|{'|'.join(KINDS)}) of all|"
@@ -168,7 +176,7 @@ def _margin(margin: tuple[float, float, float, float], unit: str) -> str:
             return "−∞" if value < 0 else "∞"
         if unit == "ε":
             return f"×{math.exp(value):.3g}"
-        return f"{value:+.4f}" if unit == "RMSE" else f"{value:+.3g}"
+        return f"{value:+.4f}" if unit == "RMSE" else f"{round(value, 12):+.3g}"
 
     *around, limit = margin
     middle, low, high = map(said, around)
@@ -189,9 +197,8 @@ def summary_table(records: Records) -> str:
     words = get_args(Word)
     rows = []
     for key, found in all_papers().items():
-        record = records(key)
-        off = [cell.off for each in record.data.values() for cell in each.printed.values()]
-        said = Counter(verdict.word for claim in found.claims for _, verdict in verdicts(record, claim))
+        off = [cell.off for each in records(key).data.values() for cell in each.printed.values()]
+        said = Counter(each.of.word for each in all_verdicts(records) if each.paper is found)
         agreeing = sum(agreement(each) is Agreement.AGREES for each in off)
         of_cells = f"{agreeing} of {len(off)}" if off else "–"
         counts = (str(said[word]) for word in words)

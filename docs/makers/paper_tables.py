@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import get_args
 
 from docs.makers import bibliography, combined, studies
@@ -18,12 +19,13 @@ from dpmf_cli.core.terminal import signed, significant
 from dpmf_cli.evaluation.crossings import DISTANCE, FACTOR, Agreement, agreement
 from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
 from dpmf_cli.papers.printed import printed_crossing
-from dpmf_cli.papers.record import Explored, Record
+from dpmf_cli.papers.record import Explored, Record, path_of, read_record
 from dpmf_cli.papers.space import Setting, Space
-from dpmf_cli.papers.verdicts import OPEN, Judged, Word
+from dpmf_cli.papers.verdicts import OPEN, Judged, Word, judged
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.layout import NONE, Group, TextTable
 from dpmf_cli.report.tables.papers import agreeing, most_agreeing, verdicts
+from dpmf_cli.studies.reproduce import path_of as expected_path, read_expected
 
 Records = Callable[[str], Record]
 """From a paper's key to its record; the record has no data if nothing was explored."""
@@ -70,7 +72,7 @@ def _verdicts(records: Records) -> TextTable:
     titles = [*(found.title for found in all_papers().values()), together]
     counts = {(title, kind): Counter[Word]() for title in titles for kind in kinds}
     unsure = Counter[tuple[str, str]]()
-    for each in _judged(records):
+    for each in all_verdicts(records):
         for title in (each.paper.title, together):
             counts[title, kinds[not each.data]][each.of.word] += 1
             unsure[title, kinds[not each.data]] += each.of.flips > TURNS
@@ -87,6 +89,43 @@ def _verdicts(records: Records) -> TextTable:
         f"unsure: more than {100 * TURNS:.0f} % of other samples of settings, as large, would turn the verdict",
         "undecided: no replay contradicts the theorem, and nothing here proves it",
         "no data: it was not run on that data set, no result could decide it, or the grid leaves it open",
+    )
+
+
+AGAIN = Path(__file__).parents[1] / "papers" / "explored" / "again"
+"""Records of explorations with another seed: `make explore-again`."""
+
+
+def _again(records: Records) -> TextTable:
+    """Returns how many verdicts of each word got which word with other folds, other noise, and other settings."""
+    words = [word for word in get_args(Word) if word != "undecided"]
+    turned, likely, by_paper = Counter[tuple[Word, Word]](), 0.0, []
+    for key, found in all_papers().items():
+        first, second = records(key).data, read_record(path_of(AGAIN, key))
+        of_paper = Counter[tuple[Word, Word]]()
+        for data, explored in second.data.items() if second else ():
+            if data not in first or first[data].sets != explored.sets:
+                continue
+            for claim in found.claims:
+                before = {each.text: each for each in judged(first[data], claim.id)}
+                for each in judged(explored, claim.id):
+                    of_paper[before[each.text].word, each.word] += 1
+                    likely += before[each.text].flips
+        same = sum(of_paper[word, word] for word in words)
+        by_paper += [f"{found.title}: {same} of {of_paper.total()}"] * bool(of_paper)
+        turned += of_paper
+    return _table(
+        "Verdicts, and verdicts again",
+        ("first", *(f"again: {word}" for word in words)),
+        "l" + "r" * len(words),
+        [
+            (word, *(str(turned[word, other]) for other in words))
+            for word in words
+            if any(turned[word, other] for other in words)
+        ],
+        f"the same: {sum(turned[word, word] for word in words)} of {turned.total()} ({'; '.join(by_paper)})",
+        f"turned round: {turned['holds', 'fails'] + turned['fails', 'holds']}",
+        f"from the settings alone, with the same folds and noise, {likely:.0f} others would be expected",
     )
 
 
@@ -183,6 +222,26 @@ def _printed(records: Records) -> TextTable:
     )
 
 
+def _pairs(records: Records) -> TextTable:
+    """Returns the errors of Friedman et al.'s search over pairs of λ and d: a row for each λ, a column for each d."""
+    name = "friedman_fig6_pairs"
+    cells: dict[str, dict[str, dict[str, str]]] = {}
+    for key, each in read_expected(expected_path(small=False))[name].items():
+        if of := re.fullmatch(r"(\w+), (d \d+), regularization ([\d.]+)(?:, .+)? at (\w+)", key):
+            title = f"{of[1]}, " + ("without noise" if of[4] == "inf" else f"ε {of[4]}")
+            said = f"{each.mean:.4f} ± {each.deviation:.4f}"
+            cells.setdefault(title, {}).setdefault(of[3], {})[of[2]] = said
+    ranks = sorted(
+        {rank for of in cells.values() for row in of.values() for rank in row}, key=lambda rank: int(rank[2:])
+    )
+    groups = [
+        Group(title, tuple((ridge, *(row[rank] for rank in ranks)) for ridge, row in of.items()))
+        for title, of in cells.items()
+    ]
+    note = f"mean RMSE and standard deviation over folds and runs on ML-100K, of the config {name}"
+    return TextTable(("λ", *ranks), "l" + "r" * len(ranks), tuple(groups), (note,))
+
+
 def _with_only(found: Explored, names: Set[str]) -> Explored:
     """Returns findings in which only these printed values were compared."""
     tried = [
@@ -195,7 +254,7 @@ def _with_only(found: Explored, names: Set[str]) -> Explored:
 def _holding(records: Records) -> TextTable:
     """Returns a row for each inequality of figures that holds, with the data sets on which it does."""
     on: dict[tuple[str, ...], list[str]] = {}
-    for each in _judged(records):
+    for each in all_verdicts(records):
         if each.data and each.of.word == "holds":
             claim = each.paper.title, each.claim.statement, each.of.text
             unsure = f" ({_settings_and_turns(each.of)})" * bool(turns_text(each.of))
@@ -216,7 +275,7 @@ def _failing(records: Records) -> TextTable:
             each.of.said,
             _settings_and_turns(each.of) or NONE,
         )
-        for each in _judged(records)
+        for each in all_verdicts(records)
         if each.data and each.of.word == "fails"
     ]
     return _table(
@@ -239,7 +298,7 @@ def _depending(records: Records) -> TextTable:
             settings_text(each.of) or NONE,
             "; ".join(filter(None, (each.of.by, turns_text(each.of)))),
         )
-        for each in _judged(records)
+        for each in all_verdicts(records)
         if each.data and each.of.word == "depends"
     ]
     return _table("Depends", ("paper", "that is", "on", "settings", "depends on"), "lllll", rows)
@@ -249,7 +308,7 @@ def _theorems(records: Records) -> TextTable:
     """Returns the theorems that a replay of neighbours contradicts, and what can be proved instead."""
     rows = [
         (each.paper.title, each.claim.told, each.claim.source, each.of.said.partition("; a replay")[0])
-        for each in _judged(records)
+        for each in all_verdicts(records)
         if not each.data and each.of.word == "fails"
     ]
     return _table(
@@ -420,14 +479,14 @@ class _Verdict:
 
 
 @cache
-def _judged(records: Records) -> Sequence[_Verdict]:
+def all_verdicts(records: Records) -> Sequence[_Verdict]:
     """Returns all verdicts, which several tables of a page are about."""
     return [
-        _Verdict(found, claim, data, judged)
+        _Verdict(found, claim, data, verdict)
         for key, found in all_papers().items()
         for record in [records(key)]
         for claim in found.claims
-        for data, judged in verdicts(record, claim)
+        for data, verdict in verdicts(record, claim)
     ]
 
 
@@ -441,8 +500,10 @@ KINDS: Mapping[str, Callable[[Records], TextTable]] = {
     "papers": _papers,
     "explored": _explored,
     "verdicts": _verdicts,
+    "again": _again,
     "cells": _cells,
     "printed": _printed,
+    "pairs": _pairs,
     "holding": _holding,
     "failing": _failing,
     "depending": _depending,

@@ -72,6 +72,9 @@ def explore(
         int | None,
         typer.Option(min=1, help="How many settings to run; default: as many as the paper's space says."),
     ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of other folds, other noise, and another sample of settings.")
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="Folder of records; default: RESULTS/explored.")] = None,
     plan: options.PlanOption = False,
     results: options.ResultsOption = Path("results"),
@@ -100,7 +103,7 @@ def explore(
         known = dict.fromkeys(data for key in explored() for data in space(key).data)
         raise DpmfError(f'no paper is explored on "{dataset}"{did_you_mean(dataset, known)}')
     for key in keys:
-        wanted = exploration(key, dataset, settings)
+        wanted = exploration(key, dataset, settings, seed)
         processes = jobs or available_cores()
         if plan:
             made = plan_of(wanted, folders, parsing=False)

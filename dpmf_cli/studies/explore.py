@@ -50,15 +50,16 @@ Configs = dict[str, ExperimentConfig]
 """Shipped configs under one setting, by their names."""
 
 
-def shipped(on: OnData, data: str, folder: Path = FOLDER) -> Configs:
-    """The configs of a space on one data set, with its folds and runs. Raises DpmfError for a config of another data
-    set."""
+def shipped(on: OnData, data: str, folder: Path = FOLDER, seed: int | None = None) -> Configs:
+    """The configs of a space on one data set, with its folds and runs, and this seed. Raises DpmfError for a config
+    of another data set."""
     found = {}
     for name in on.configs:
         config = load_config(folder / f"{name}.yaml")
-        if config.dataset.key != data:
+        if data not in (config.dataset.key, getattr(config.dataset, "name", None)):
             raise DpmfError(f"{folder / name}.yaml: has the data set {config.dataset.key}, not {data}")
         cut = {"held_out": min(on.folds, config.folds), "runs": on.runs}
+        cut |= {} if seed is None else {"seed": seed}
         found[name] = _of(config, {**config.resolved(), **cut}, str(folder / f"{name}.yaml"))
     return found
 
@@ -190,14 +191,17 @@ class Exploration:
         return paper(self.key)
 
 
-def exploration(key: str, data: str, count: int | None = None) -> Exploration:
-    """What exploring a paper would run: `count` settings, or as many as its space says."""
+def exploration(key: str, data: str, count: int | None = None, seed: int | None = None) -> Exploration:
+    """What exploring a paper would run: `count` settings, or as many as its space says.
+
+    seed   if given, folds and noise are drawn with it, and other settings are sampled
+    """
     known = space(key)
     on = known.on(data)
-    settings = known.settings(count or on.settings, key)
+    settings = known.settings(count or on.settings, key, *(() if seed is None else (seed,)))
     under, shipped_on = {}, {}
     for each in (data, *on.beside):
-        of = shipped(known.on(each), each)
+        of = shipped(known.on(each), each, seed=seed)
         under[each] = with_settings(known, settings, of)
         whole = {name: {**config.resolved(), "held_out": config.folds} for name, config in of.items()}
         shipped_on[each] = {name: _of(of[name], config, name) for name, config in whole.items()}

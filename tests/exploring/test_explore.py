@@ -140,6 +140,15 @@ def test_paths_go_into_entries_by_algorithm_label_and_key() -> None:
         ConfigPath.of("factors")
 
 
+def test_another_seed_draws_other_folds_and_settings_around_the_shipped_one() -> None:
+    first, again = (module.exploration("wang2017", "ml-100k", seed=seed) for seed in (None, 1))
+    for configs in (*again.configs["ml-100k"], *again.shipped.values()):
+        assert {config.seed for config in configs.values()} == {1}
+    assert first.settings[0] == again.settings[0]
+    assert len(again.settings) == len(first.settings)
+    assert len(set(first.settings) & set(again.settings)) < len(first.settings) / 2
+
+
 def test_configs_of_other_data_are_refused(tmp_path: Path) -> None:
     (tmp_path / "made.yaml").write_text("dataset: ml-1m\nepsilons: [1]\nalgorithms: [pge]\n")
     with pytest.raises(DpmfError, match="has the data set ml-1m, not ml-100k"):

@@ -75,6 +75,8 @@ def test_a_path_passes_over_entries_that_have_no_use_for_its_key() -> None:
     config = load_config(CONFIGS / "ml100k_bounded.yaml")
     assert with_values(config, {"*.effects.sum_share": 0.2})[1] == set()
     assert with_values(config, {"*.effects.noise_on_unrated": True})[1] == {"*.effects.noise_on_unrated"}
+    of_one = {f"config[{name}].folds": 4 for name in ("another", config.name)}
+    assert with_values(config, of_one)[1] == {f"config[{config.name}].folds"}
     shares = with_values(config, {"psgd|pals.user_share": 0.7})[0]["algorithms"]
     assert {each["algorithm"] for each in shares if "user_share" in each} == {"pals"}
 

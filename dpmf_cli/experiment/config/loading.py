@@ -289,7 +289,8 @@ def places(
 ) -> Iterator[tuple[Algorithm | None, dict[str, Any]]]:
     """Yields what a path means: each entry with its part of the config's plain data, or None with all of it."""
     if path.algorithms == {"config"}:
-        yield None, data
+        if path.label in (None, config.name):
+            yield None, data
         return
     for entry, holder in zip(config.entries, [*data["baselines"], *data["algorithms"]], strict=True):
         named = entry.algorithm in path.algorithms
