@@ -104,7 +104,7 @@ audit-small: $(STAMP) ## audit on one small pair of each kind, in minutes; write
 explore: $(STAMP) ## try what the papers leave open on ML-100K and judge their claims (docs/exploring.md); takes 20 to 45 minutes
 	$(BIN)/dpmf explore all --record docs/papers/explored -j $(JOBS)
 
-explore-again: $(STAMP) ## explore on ML-100K with another seed, to see which verdicts stay; takes as long
+explore-again: $(STAMP) ## explore on ML-100K with other folds, noise and settings, to see which verdicts turn
 	$(BIN)/dpmf explore all --seed 1 --record docs/papers/explored/again -j $(JOBS)
 
 explore-ml1m: $(STAMP) ## explore on ML-1M; takes two to four hours

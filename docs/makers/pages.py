@@ -52,9 +52,9 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.terminal import printable, say
 from dpmf_cli.evaluation.crossings import Agreement, agreement
 from dpmf_cli.papers.claims import PaperFindings, all_papers, paper
-from dpmf_cli.papers.record import FOLDER, Record, path_of, read_record
+from dpmf_cli.papers.record import FOLDER, UNBOUNDED, Record, path_of, read_record
 from dpmf_cli.papers.space import space
-from dpmf_cli.papers.verdicts import UNBOUNDED, Judged, Word
+from dpmf_cli.papers.verdicts import Judged, Word
 from dpmf_cli.report.tables.layout import NONE, TextTable, markdown, markdown_notes
 from dpmf_cli.report.tables.papers import claims_text, printed_values_text
 
@@ -176,7 +176,7 @@ def _margin(margin: tuple[float, float, float, float], unit: str) -> str:
             return "−∞" if value < 0 else "∞"
         if unit == "ε":
             return f"×{math.exp(value):.3g}"
-        return f"{value:+.4f}" if unit == "RMSE" else f"{round(value, 12):+.3g}"
+        return f"{value:+.4f}" if unit == "RMSE" else f"{round(value, 12) + 0.0:+.3g}"
 
     *around, limit = margin
     middle, low, high = map(said, around)

@@ -4,6 +4,7 @@ The tables need only committed files: the papers' YAML, the records of their exp
 all methods, and the bibliography. They need no results.
 """
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -25,7 +26,7 @@ from dpmf_cli.papers.verdicts import OPEN, Judged, Word, judged
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.layout import NONE, Group, TextTable
 from dpmf_cli.report.tables.papers import agreeing, most_agreeing, verdicts
-from dpmf_cli.studies.reproduce import path_of as expected_path, read_expected
+from dpmf_cli.studies.reproduce import Figure, path_of as expected_path, read_expected
 
 Records = Callable[[str], Record]
 """From a paper's key to its record; the record has no data if nothing was explored."""
@@ -101,21 +102,21 @@ def _again(records: Records) -> TextTable:
     words = [word for word in get_args(Word) if word != "undecided"]
     turned, likely, by_paper = Counter[tuple[Word, Word]](), 0.0, []
     for key, found in all_papers().items():
-        first, second = records(key).data, read_record(path_of(AGAIN, key))
+        again = read_record(path_of(AGAIN, key))
+        both = records(key).data, again.data if again else {}
         of_paper = Counter[tuple[Word, Word]]()
-        for data, explored in second.data.items() if second else ():
-            if data not in first or first[data].sets != explored.sets:
-                continue
-            for claim in found.claims:
-                before = {each.text: each for each in judged(first[data], claim.id)}
-                for each in judged(explored, claim.id):
-                    of_paper[before[each.text].word, each.word] += 1
-                    likely += before[each.text].flips
+        for data, claim in itertools.product(both[0].keys() & both[1].keys(), found.claims):
+            one, two = ({each.text: each for each in judged(of[data], claim.id)} for of in both)
+            for text in one | two:
+                before, after = one.get(text, Judged("no data")), two.get(text, Judged("no data"))
+                if {before.word, after.word} != {"no data"}:
+                    of_paper[before.word, after.word] += 1
+                    likely += before.flips
         same = sum(of_paper[word, word] for word in words)
-        by_paper += [f"{found.title}: {same} of {of_paper.total()}"] * bool(of_paper)
+        by_paper += [f"{found.title} {same} of {of_paper.total()}"] * bool(of_paper)
         turned += of_paper
     return _table(
-        "Verdicts, and verdicts again",
+        "Verdicts on MovieLens 100K, first and again",
         ("first", *(f"again: {word}" for word in words)),
         "l" + "r" * len(words),
         [
@@ -123,9 +124,10 @@ def _again(records: Records) -> TextTable:
             for word in words
             if any(turned[word, other] for other in words)
         ],
+        "again: with another seed, from which folds, noise and settings are drawn; first: those of the other tables",
         f"the same: {sum(turned[word, word] for word in words)} of {turned.total()} ({'; '.join(by_paper)})",
-        f"turned round: {turned['holds', 'fails'] + turned['fails', 'holds']}",
-        f"from the settings alone, with the same folds and noise, {likely:.0f} others would be expected",
+        f"from holds to fails or back: {turned['holds', 'fails'] + turned['fails', 'holds']}",
+        f"if only the settings were drawn anew, {likely:.0f} verdicts would be expected to turn",
     )
 
 
@@ -170,7 +172,7 @@ def settings_text(of: Judged) -> str:
 
 def turns_text(of: Judged) -> str:
     """Returns how many other samples of settings would turn the verdict; "" if few would."""
-    return f"{100 * of.flips:.0f} % of other settings of as many would turn it" * (of.flips > TURNS)
+    return f"{100 * of.flips:.0f} % of other samples of settings would turn it" * (of.flips > TURNS)
 
 
 def _settings_and_turns(of: Judged) -> str:
@@ -225,21 +227,27 @@ def _printed(records: Records) -> TextTable:
 def _pairs(records: Records) -> TextTable:
     """Returns the errors of Friedman et al.'s search over pairs of λ and d: a row for each λ, a column for each d."""
     name = "friedman_fig6_pairs"
-    cells: dict[str, dict[str, dict[str, str]]] = {}
+    cells: dict[str, dict[str, dict[int, Figure]]] = {}
     for key, each in read_expected(expected_path(small=False))[name].items():
-        if of := re.fullmatch(r"(\w+), (d \d+), regularization ([\d.]+)(?:, .+)? at (\w+)", key):
+        if of := re.fullmatch(r"(\w+), d (\d+), regularization ([\d.]+)(?:, .+)? at (\w+)", key):
             title = f"{of[1]}, " + ("without noise" if of[4] == "inf" else f"ε {of[4]}")
-            said = f"{each.mean:.4f} ± {each.deviation:.4f}"
-            cells.setdefault(title, {}).setdefault(of[3], {})[of[2]] = said
-    ranks = sorted(
-        {rank for of in cells.values() for row in of.values() for rank in row}, key=lambda rank: int(rank[2:])
+            cells.setdefault(title, {}).setdefault(of[3], {})[int(of[2])] = each
+    ranks = sorted({d for rows in cells.values() for row in rows.values() for d in row})
+    groups, best = [], []
+    for title, rows in cells.items():
+        said = {λ: [f"{row[d].mean:.4f} ± {row[d].deviation:.4f}" for d in ranks] for λ, row in rows.items()}
+        groups.append(Group(title, tuple((λ, *row) for λ, row in said.items())))
+        _, λ, d = min((row[d].mean, λ, d) for λ, row in rows.items() for d in ranks)
+        best.append(f"{title}: λ {λ}, d {d}")
+    return TextTable(
+        ("λ", *(f"d {d}" for d in ranks)),
+        "l" + "r" * len(ranks),
+        tuple(groups),
+        (
+            f"mean RMSE on ML-100K and its standard deviation over folds and runs, of the config {name}",
+            f"the best pair is printed as λ 0.08, d 3; here it is, for {'; '.join(best)}",
+        ),
     )
-    groups = [
-        Group(title, tuple((ridge, *(row[rank] for rank in ranks)) for ridge, row in of.items()))
-        for title, of in cells.items()
-    ]
-    note = f"mean RMSE and standard deviation over folds and runs on ML-100K, of the config {name}"
-    return TextTable(("λ", *ranks), "l" + "r" * len(ranks), tuple(groups), (note,))
 
 
 def _with_only(found: Explored, names: Set[str]) -> Explored:

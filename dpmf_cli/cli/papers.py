@@ -73,9 +73,13 @@ def explore(
         typer.Option(min=1, help="How many settings to run; default: as many as the paper's space says."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of other folds, other noise, and another sample of settings.")
+        int | None,
+        typer.Option(min=0, help="Seed of other folds, other noise, and another sample of settings."),
     ] = None,
-    record: Annotated[Path | None, typer.Option(help="Folder of records; default: RESULTS/explored.")] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Folder of records; default: RESULTS/explored, or RESULTS/explored/seed-N."),
+    ] = None,
     plan: options.PlanOption = False,
     results: options.ResultsOption = Path("results"),
     data: options.DataOption = None,
@@ -110,7 +114,7 @@ def explore(
             about = duration(made.seconds(processes))
             print(f"{key}: {len(wanted.settings)} settings on {dataset}, {made.summary}, about {about}")
             continue
-        folder = record or results / FOLDER
+        folder = record or results / FOLDER / ("" if seed is None else f"seed-{seed}")
         path, kept = recorded(wanted, folders, processes, folder)
         found = kept.data[dataset]
         shown = {"claims": claims_text(kept, wanted.paper)}

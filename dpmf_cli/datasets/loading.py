@@ -281,6 +281,11 @@ class Sizes:
     ratings: int
     basis: Literal["counted", "expected"]
 
+    @property
+    def density(self) -> float:
+        """The fraction of all (user, item) pairs that are rated."""
+        return self.ratings / (self.users * self.items)
+
 
 def sizes(spec: AnySpec, folders: Folders) -> Sizes:
     """Users, items and ratings; `Sizes.basis` says where the numbers come from.

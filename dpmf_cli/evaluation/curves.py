@@ -1,5 +1,6 @@
 """The measurements of one experiment, gathered from its tasks: the input of every table and figure."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -249,7 +250,8 @@ class Experiment:
 
     Curves and baselines show `metric`, one of the `metrics` that were measured. Those without that metric are in
     `aside`. `own` says that the data set is a user's own, `counted` that its users and items were chosen by counts of
-    ratings.
+    ratings. `density` is the fraction of all (user, item) pairs that are rated, as the catalog or the spec states it;
+    NaN for a user's own.
     """
 
     name: str
@@ -272,6 +274,7 @@ class Experiment:
     aside: tuple[Measured, ...] = ()
     own: bool = False
     counted: bool = False
+    density: float = math.nan
 
     @property
     def stream(self) -> str:

@@ -4,6 +4,7 @@ Verdicts are computed from the record alone (`papers.verdicts`).
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -24,10 +25,14 @@ Rounded = Annotated[float, AfterValidator(lambda value: float(f"{value:.6g}"))]
 """Logarithms of NumPy differ between processors in the last digits."""
 
 
+UNBOUNDED = 1e6
+"""A margin of a curve that has diverged, or of a crossing that is not reached."""
+
+
 class PrintedValue(StrictModel):
     """A printed figure beside the measured one.
 
-    measured   None for a crossing that is not on the grid
+    measured   None for a crossing that is not on the grid, and for a curve that is not a number
     gap, off   as in `Crossing`; of a figure that is no crossing, gap is measured less printed
     """
 
@@ -38,6 +43,8 @@ class PrintedValue(StrictModel):
 
     @classmethod
     def of(cls, printed: float, measured: float, tolerance: float) -> "PrintedValue":
+        if not math.isfinite(measured):
+            return cls(printed=printed, measured=None, gap=None, off=UNBOUNDED)
         gap = measured - printed
         return cls(printed=printed, measured=measured, gap=gap, off=abs(gap) / tolerance)
 

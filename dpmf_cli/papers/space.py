@@ -39,10 +39,11 @@ class Value(StrictModel):
 
 
 class Choice(StrictModel):
-    """Something that a paper leaves open."""
+    """Something that a paper leaves open; `only` on this data set, if that is given."""
 
     name: str
     what: str
+    only: str | None = None
     values: Annotated[tuple[Value, ...], Field(min_length=2)]
 
 
@@ -77,12 +78,25 @@ class Space(StrictModel):
     also: tuple[dict[str, str], ...] = ()
 
     @model_validator(mode="after")
+    def _only_of_what_is_here(self) -> Self:
+        for choice in self.open:
+            if choice.only not in (None, *self.data):
+                raise ValueError(f'open: "{choice.name}" is only of "{choice.only}", which is not under data')
+        return self
+
+    @model_validator(mode="after")
     def _also_of_what_is_here(self) -> Self:
         values = {choice.name: {value.name for value in choice.values} for choice in self.open}
         for name, value in (pair for each in self.also for pair in each.items()):
             if value not in values.get(name, ()):
                 raise ValueError(f'also: there is no value "{value}" of "{name}" under open')
         return self
+
+    def of(self, data: str) -> "Space":
+        """The space without the choices that are not open on a data set."""
+        return self.model_copy(
+            update={"open": tuple(each for each in self.open if each.only in (None, data))}
+        )
 
     def on(self, data: str) -> OnData:
         """What is run on a data set. Raises DpmfError for a data set that the space does not have."""

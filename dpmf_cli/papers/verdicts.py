@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import f, t as student
 
 from dpmf_cli.core.streams import named_generator
-from dpmf_cli.papers.record import Explored, Inequality, Proved
+from dpmf_cli.papers.record import UNBOUNDED, Explored, Inequality, Proved
 from dpmf_cli.papers.space import Setting
 
 Word = Literal["holds", "fails", "depends", "too close", "undecided", "no data"]
@@ -168,10 +168,6 @@ def states_of(margins: Values, limit: Values | float) -> States:
     return np.where(np.isnan(margins), OPEN, state)
 
 
-UNBOUNDED = 1e6
-"""In a record: a margin of a curve that has diverged, or of a crossing that is not reached."""
-
-
 def word_of(states: States) -> Word:
     plus, minus, close = (int((states == state).sum()) for state in (1, -1, 0))
     known = plus + minus + close
@@ -207,7 +203,7 @@ def _joint(words: Sequence[Word]) -> Word:
 
 
 def _decided_by(explored: Explored, atoms: Sequence[Inequality], states: States) -> str:
-    """Which choice or reading explains most of whether settings are + or −, and how often each of its values is +."""
+    """Which choices or reading explain whether settings are + or −, and how often each of their values is +."""
     names = dict(explored.open)
     if len(atoms) > 1:
         names["reading"] = tuple(atom.reading for atom in atoms)
@@ -217,17 +213,18 @@ def _decided_by(explored: Explored, atoms: Sequence[Inequality], states: States)
         for each, state in zip(explored.tried, of_reading, strict=True)
         if state in (1, -1)
     ]
-    if (name := moved_by(names, decided)) is None:
-        return "no single choice"
-    at, said = list(names).index(name), []
-    for index, value in enumerate(names[name]):
-        here = [state for setting, state in decided if setting[at] == index]
-        said.append(f"{value}: {here.count(1.0)} of {len(here)}")
-    return f"{name} (holds with {'; '.join(said)})"
+    found = []
+    for name in moved_by(names, decided):
+        at, said = list(names).index(name), []
+        for index, value in enumerate(names[name]):
+            here = [state for setting, state in decided if setting[at] == index]
+            said.append(f"{value}: {here.count(1.0)} of {len(here)}")
+        found.append(f"{name} (holds with {'; '.join(said)})")
+    return ", and on ".join(found) or "no single choice"
 
 
-def moved_by(open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting, float]]) -> str | None:
-    """The choice that explains most of a number's variance over the settings; None if none is notable.
+def moved_by(open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting, float]]) -> list[str]:
+    """The choices that each explain a notable part of a number's variance over the settings, the largest part first.
 
     What a choice explains excludes what so many groups would explain by chance (ε² of the analysis of variance). It
     must be `NOTABLE`, and chance must rarely make one of so many as large (F test, at `CHANCE` over their number).
@@ -245,5 +242,5 @@ def moved_by(open_: Mapping[str, Sequence[str]], values: Sequence[tuple[Setting,
         gained = total - within
         if f.sf(gained / between / max(noise, 1e-300), between, freedom) <= CHANCE / len(open_):
             explained[name] = gained - between * noise
-    most = max(explained, key=explained.__getitem__, default=None)
-    return most if most is not None and explained[most] >= NOTABLE * total else None
+    notable = [name for name, part in explained.items() if part >= NOTABLE * total]
+    return sorted(notable, key=explained.__getitem__, reverse=True)

@@ -19,6 +19,8 @@ from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.streams import named_generator
 from dpmf_cli.core.terminal import say
 from dpmf_cli.datasets import Folders, load
+from dpmf_cli.datasets.loading import title
+from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.curves import Experiment, Measured
 from dpmf_cli.experiment.config import ExperimentConfig, config_of, load_config
 from dpmf_cli.experiment.config.documents import FOLDER
@@ -31,6 +33,7 @@ from dpmf_cli.experiment.running.plan import Plan, refuse_failures, run_whole, w
 from dpmf_cli.papers.claims import PaperFindings, paper
 from dpmf_cli.papers.evidence import BEST, Evidence, MissingEvidence, Proof
 from dpmf_cli.papers.record import (
+    UNBOUNDED,
     Explored,
     Inequality,
     Proved,
@@ -44,7 +47,6 @@ from dpmf_cli.papers.rules import Theorem, digest_of, margins, rules_of
 from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.rules.printed_values import printed_values
 from dpmf_cli.papers.space import OnData, Setting, Space, halves, space
-from dpmf_cli.papers.verdicts import UNBOUNDED
 
 Configs = dict[str, ExperimentConfig]
 """Shipped configs under one setting, by their names."""
@@ -52,11 +54,11 @@ Configs = dict[str, ExperimentConfig]
 
 def shipped(on: OnData, data: str, folder: Path = FOLDER, seed: int | None = None) -> Configs:
     """The configs of a space on one data set, with its folds and runs, and this seed. Raises DpmfError for a config
-    of another data set."""
+    of neither that data set nor a sample of it."""
     found = {}
     for name in on.configs:
         config = load_config(folder / f"{name}.yaml")
-        if data not in (config.dataset.key, getattr(config.dataset, "name", None)):
+        if data != (config.dataset.name if isinstance(config.dataset, CatalogSpec) else config.dataset.key):
             raise DpmfError(f"{folder / name}.yaml: has the data set {config.dataset.key}, not {data}")
         cut = {"held_out": min(on.folds, config.folds), "runs": on.runs}
         cut |= {} if seed is None else {"seed": seed}
@@ -196,7 +198,7 @@ def exploration(key: str, data: str, count: int | None = None, seed: int | None 
 
     seed   if given, folds and noise are drawn with it, and other settings are sampled
     """
-    known = space(key)
+    known = space(key).of(data)
     on = known.on(data)
     settings = known.settings(count or on.settings, key, *(() if seed is None else (seed,)))
     under, shipped_on = {}, {}
@@ -225,13 +227,17 @@ def explore(of: Exploration, folders: Folders, processes: int) -> Explored:
 
 
 def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) -> tuple[Path, Record]:
-    """Writes the paper's record with what exploring and auditing found, and returns its file and the record."""
-    found = explore(of, folders, processes)
-    theorems = proved(of.key, folders.results, processes)
+    """Writes the paper's record with what exploring and auditing found, and returns its file and the record. Raises
+    DpmfError, before anything runs, if the record there is of another seed."""
     path = path_of(folder, of.key)
     before = read_record(path)
-    kept = before.data if before else {}
-    data = {key: each for key, each in kept.items() if each.sets == found.sets} | {of.data: found}
+    kept, seed = before.data if before else {}, next(iter(of.configs[of.data][0].values())).seed
+    if other := {each.seed for each in kept.values()} - {seed}:
+        raise DpmfError(f"{path}: is of seed {other.pop()}, not {seed}; name another folder with --record")
+    found = explore(of, folders, processes)
+    theorems = proved(of.key, folders.results, processes)
+    now = {name: digest_of(of.key, space(of.key).of(name)) for name in kept}
+    data = {name: each for name, each in kept.items() if each.sets == now[name]} | {of.data: found}
     for left in kept.keys() - data.keys():
         say(f"{path}: {left} was judged by other rules, and is left out; explore {of.key} on it again")
     record = Record(paper=of.key, version=__version__, data=dict(sorted(data.items())), theorems=theorems)
@@ -251,8 +257,9 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     experiments = [{data: each[at] for data, each in collected.items()} for at in range(len(of.settings))]
     shipped = {data: next(_collected([under], folders, store)) for data, under in of.shipped.items()}
     config = next(iter(of.configs[of.data][0].values()))
-    data = load(config.dataset, folders, config.split).identity
 
+    spec = config.dataset
+    whole = spec.model_copy(update={"sample": None}) if isinstance(spec, CatalogSpec) else spec
     by_setting = [_on_folds(of, each, config.folds_run) for each in experiments]
     most = max(each.folds for under in shipped.values() for each in under.values())
     by_fold = _on_folds(of, shipped, most)[1:]
@@ -284,8 +291,8 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         off = {name: value.off for name, value in printed_values(of.key, Evidence(under, of.data)).items()}
         tried.append(Tried(setting=setting, margins=margins, off=off))
     return Explored(
-        title=data.title,
-        checksum=data.checksum,
+        title=title(whole),
+        checksum=load(config.dataset, folders, config.split).identity.checksum,
         partition=config.folds,
         folds=config.folds_run,
         runs=config.runs,

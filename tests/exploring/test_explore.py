@@ -12,12 +12,12 @@ from dpmf_cli.experiment.config import ExperimentConfig, config_of
 from dpmf_cli.experiment.config.loading import ConfigPath, with_values
 from dpmf_cli.papers.claims import Claim, PaperFindings
 from dpmf_cli.papers.evidence import Evidence
-from dpmf_cli.papers.record import PrintedValue
+from dpmf_cli.papers.record import PrintedValue, Record, path_of, text_of
 from dpmf_cli.papers.rules.language import Margin
 from dpmf_cli.papers.space import OnData, Space, explored
 from dpmf_cli.papers.verdicts import judged
 from dpmf_cli.studies import explore as module
-from dpmf_cli.studies.explore import Exploration, explore, plan_of, shipped, with_settings
+from dpmf_cli.studies.explore import Exploration, explore, plan_of, recorded, shipped, with_settings
 
 CONFIG = {
     "name": "made",
@@ -102,6 +102,10 @@ def test_every_setting_is_judged_and_shared_fits_are_run_once(made: Exploration,
     sorted((folders.results / "tasks").rglob("*.json"))[0].unlink()
     assert len(plan_of(made, folders).left) == 1
     assert explore(made, folders, 1) == found
+    other = Record(paper="made", version="", data={"ml-100k": found.model_copy(update={"seed": 2})})
+    path_of(folders.results, "made").write_text(text_of(other))
+    with pytest.raises(DpmfError, match=r"made.json: is of seed 2, not .*--record"):
+        recorded(made, folders, 1, folders.results)
 
 
 def test_parameters_are_chosen_on_some_folds_and_measured_on_others(

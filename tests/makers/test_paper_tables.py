@@ -93,6 +93,10 @@ def test_the_abstract_of_the_paper_says_what_is_counted() -> None:
     assert f"fewer than half hold, one in {names[round(1 / fails)]} fails, nearly a third depend" in said
     assert f"One in {names[round(counts.sum() / int(row[-1]))]} verdicts is unsure" in said
     assert 0.27 < depends < 1 / 3
+    _, same, turned, _ = KINDS["again"](recorded).notes
+    stayed, of = map(int, re.findall(r"\d+", same)[:2])
+    assert 0.85 < stayed / of < 0.95
+    assert turned.endswith(": 0")
 
 
 def test_verdicts_are_counted_by_word_and_kind() -> None:
@@ -118,7 +122,8 @@ def test_verdicts_again_are_counted_beside_the_first(tmp_path: Path, monkeypatch
     monkeypatch.setattr(paper_tables, "AGAIN", tmp_path)
     table = KINDS["again"](of_neera(made()).__getitem__)
     assert [row[:3] for row in table.groups[0].rows] == [("holds", "0", "1"), ("fails", "1", "0")]
-    assert table.notes[:2] == (f"the same: 0 of 2 ({paper('neera2020').title}: 0 of 2)", "turned round: 2")
+    assert table.notes[1] == f"the same: 0 of 2 ({paper('neera2020').title} 0 of 2)"
+    assert table.notes[2] == "from holds to fails or back: 2"
 
 
 def test_errors_of_pairs_stand_in_the_cell_of_their_ridge_and_rank() -> None:
@@ -139,7 +144,7 @@ def test_an_inequality_that_depends_is_listed_with_how_sure_that_is() -> None:
     records = of_neera(made().model_copy(update={"tried": (first, against)}))
     for row in rows("depending", records.__getitem__):
         assert row[1:4] == ("a < b", "ml-100k", "1 +, 1 −")
-        assert re.fullmatch(r"no single choice; (4|5)\d % of other settings of as many would turn it", row[4])
+        assert re.fullmatch(r"no single choice; (4|5)\d % of other samples of settings would turn it", row[4])
     assert len(rows("depending", records.__getitem__)) == 2
     unsure = {row[0]: row[-1] for row in rows("verdicts", records.__getitem__) if row[1] == "figures"}
     assert unsure["all together"] == unsure[paper("neera2020").title] == "2"

@@ -8,6 +8,8 @@ from functools import cache
 import numpy as np
 
 from dpmf_cli.core.streams import named_generator
+from dpmf_cli.datasets.loading import expected
+from dpmf_cli.datasets.spec import CatalogSpec
 from dpmf_cli.evaluation.crossings import Crossing, Status
 from dpmf_cli.evaluation.curves import Experiment, Measured, Stage
 from dpmf_cli.evaluation.folds import Portion
@@ -151,9 +153,8 @@ class MadeUp(Evidence):
             )
             for share in (0.2, 0.5, 1.0)
         )
-        return Experiment(
-            name, self.data, "Made", 1, 5 if draw() > 0 else 1, 1, 1, stages[-1].curves, (), growth=stages
-        )
+        made = Experiment(name, self.data, "Made", 1, 5 if draw() > 0 else 1, 1, 1, stages[-1].curves, ())
+        return replace(made, growth=stages, density=expected(CatalogSpec(name=self.data)).density)
 
     def proof(self, entry: str) -> Proof:
         draw = self.answered("proof", entry)

@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpmf_cli.datasets.loading import expected
+from dpmf_cli.datasets.spec import CatalogSpec, SampleSpec
 from dpmf_cli.evaluation.curves import Experiment, Measured, Reference
 from dpmf_cli.papers.evidence import Evidence, MissingEvidence
 from dpmf_cli.papers.rules import scope
@@ -42,6 +44,13 @@ def test_a_curve_is_the_first_complete_one_of_its_label_or_algorithm() -> None:
             HERE.curve("made", label)
     with pytest.raises(MissingEvidence):
         replace(HERE, data="ml-100k").curve("made", "isgd")
+
+
+def test_density_is_that_of_the_training_sets_of_what_ran() -> None:
+    sample = CatalogSpec(name="ml-1m", sample=SampleSpec(users=1000, ratings=100_000))
+    made = replace(HERE.experiment("made"), density=expected(sample).density)
+    here = scope("neera2020", Evidence({"ml-1m": {"made": made}}, "ml-1m"))
+    assert here.value("density('made')") == pytest.approx(0.9 * 100 / 3706)
 
 
 def test_the_best_is_that_of_all_curves_at_each_epsilon() -> None:

@@ -46,6 +46,15 @@ def test_settings_that_are_named_are_tried_too() -> None:
     assert space.settings(3, "made")[:3] == [(0, 0), (0, 2), (1, 1)]
 
 
+def test_a_choice_can_be_open_on_one_data_set_only() -> None:
+    first = {data: space("neera2020").of(data).open[0].name for data in ("jester-1", "ml-100k")}
+    assert first == {"jester-1": "Jester's ratings", "ml-100k": "BLP-MoG-MF's ridge"}
+    broken = made(2, 3).model_dump()
+    broken["open"][0]["only"] = "jester"
+    with pytest.raises(DpmfError, match=r'"0" is only of "jester", which is not under data'):
+        space_of(broken, "here/x.yaml")
+
+
 def test_a_space_that_cannot_be_read_is_named_by_its_file() -> None:
     data = made(2, 3).model_dump()
     with pytest.raises(DpmfError, match=r'^here/x\.yaml: also: there is no value "7" of "1" under open$'):

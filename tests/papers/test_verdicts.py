@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from dpmf_cli.core.errors import DpmfError
-from dpmf_cli.papers.record import Proved, Record, path_of, read_record, text_of
+from dpmf_cli.papers.record import UNBOUNDED, PrintedValue, Proved, Record, path_of, read_record, text_of
 from dpmf_cli.papers.space import Setting
 from dpmf_cli.papers.verdicts import (
-    UNBOUNDED,
     Judged,
     judged,
     limit_of,
@@ -132,6 +131,11 @@ def test_the_best_setting_for_each_epsilon_decides(
     assert both.by == ("" if word == "fails" else f"one: {word}; another: fails")
 
 
+def test_a_curve_that_has_diverged_agrees_with_no_print() -> None:
+    found = PrintedValue.of(0.2, -math.inf, 0.02)
+    assert (found.measured, found.gap, found.off) == (None, None, UNBOUNDED)
+
+
 def test_theorems_hold_by_proof_and_fail_by_replay() -> None:
     assert of_theorem(None).word == "no data"
     assert of_theorem(Proved(held=True, proved=True, measured="so")).word == "holds"
@@ -140,10 +144,18 @@ def test_theorems_hold_by_proof_and_fail_by_replay() -> None:
     assert judged(explored(lambda _: 1.0), "another") == []
 
 
-def test_the_choice_that_moves_a_number_most_is_named() -> None:
-    assert moved_by(OPEN, [(setting, small_steps(setting)) for setting in SETTINGS]) == "step"
-    assert moved_by(OPEN, [(setting, 1.0) for setting in SETTINGS]) is None
-    assert moved_by(OPEN, [(setting, 1.4 * setting[0] + setting[1]) for setting in SETTINGS]) == "step"
+def test_the_choices_that_move_a_number_are_named_from_the_largest_part_on() -> None:
+    assert moved_by(OPEN, [(setting, small_steps(setting)) for setting in SETTINGS]) == ["step"]
+    assert moved_by(OPEN, [(setting, 1.0) for setting in SETTINGS]) == []
+    both = verdict(
+        lambda at: 1.0 if at[:2] in ((0, 0), (0, 1)) else -1.0 if at[:2] in ((1, 1), (1, 2)) else 0.0
+    )
+    named = "start (holds with zero: 8 of 8; one: 0 of 8)"
+    assert both.by == f"{named}, and on step (holds with small: 4 of 4; middle: 4 of 8; large: 0 of 4)"
+    assert moved_by(OPEN, [(setting, 1.4 * setting[0] + setting[1]) for setting in SETTINGS]) == [
+        "step",
+        "start",
+    ]
 
 
 def test_what_moves_nothing_is_not_named() -> None:
@@ -153,7 +165,7 @@ def test_what_moves_nothing_is_not_named() -> None:
         named += bool(moved_by(OPEN, [(setting, float(rng.normal())) for setting in SETTINGS]))
     assert named < 20
     uneven = [(setting, float(setting[1] == 2)) for setting in SETTINGS if setting != (1, 2, 3)]
-    assert moved_by(OPEN, uneven) == "step"
+    assert moved_by(OPEN, uneven) == ["step"]
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from dpmf_cli.algorithms.shared.sample_fits import RecordCosts
 from dpmf_cli.datasets import DataIdentity
+from dpmf_cli.datasets.loading import expected
 from dpmf_cli.experiment.config import ExperimentConfig
 from dpmf_cli.experiment.results.collect import collect
 from dpmf_cli.experiment.results.folders import Collected
@@ -65,6 +66,7 @@ def test_every_number_is_in_its_place(store: Store) -> None:
     fill(store)
     found = gather(store)
     assert [curve.label for curve in found.experiment.curves] == ["PGE", "again"]
+    assert found.experiment.density == expected(CONFIG.dataset).density  # type: ignore[arg-type]
     curve = found.experiment.curves[0]
     assert curve.rmse.tolist() == [[[100, 200], [110, 210]], [[101, 201], [111, 211]]]
     assert (curve.claimed.tolist(), curve.provable.tolist()) == ([1, 2], [2, 4])

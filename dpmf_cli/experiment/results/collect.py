@@ -1,5 +1,6 @@
 """Stored results collected into experiments, for tables and figures, and results folders compared."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from dpmf_cli.algorithms.shared.base import Algorithm, PrivateAlgorithm
 from dpmf_cli.core.errors import DpmfError
 from dpmf_cli.core.remembered import state
 from dpmf_cli.core.terminal import say
+from dpmf_cli.datasets.loading import expected
+from dpmf_cli.datasets.spec import CsvSpec
 from dpmf_cli.evaluation.curves import ERROR_CDF, REFERENCES, Experiment, Measured, Reference, Stage
 from dpmf_cli.evaluation.metrics import GROUPED, RMSE
 from dpmf_cli.evaluation.ranking import Comparison, compare, paired
@@ -63,6 +66,7 @@ def collect(ran: Ran, store: Store) -> Collected:
         refines=config.refines,
         metrics=config.metrics,
         aside=tuple(each for each in (*curves, *baselines) if not each.has(RMSE)),
+        density=math.nan if isinstance(config.dataset, CsvSpec) else expected(config.dataset).density,
     )
     unchanged = not (config.plugins or store.damaged) and made_from == state(made_from)
     return Collected(experiment, ledgers, config.metric, made_from if unchanged else {})

@@ -132,9 +132,8 @@ def at_most_one(evidence: Evidence, name: str, label: str, at: int = -1) -> floa
 
 def density(evidence: Evidence, name: str) -> float:
     """The fraction of all (user, item) pairs that are in a training set."""
-    experiment, counts = evidence.experiment(name), entry(evidence.data).expected
-    trained = 1 - 1 / experiment.partition if experiment.partition > 1 else 1.0
-    return trained * counts.ratings / (counts.users * counts.items)
+    experiment = evidence.experiment(name)
+    return experiment.density * (1 - 1 / experiment.partition if experiment.partition > 1 else 1.0)
 
 
 def converged(evidence: Evidence, pattern: str) -> str:

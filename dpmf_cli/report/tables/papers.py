@@ -75,7 +75,7 @@ def printed_values_text(found: Explored) -> TextTable:
         return (
             name,
             significant(value.printed),
-            "not on the grid" if value.measured is None else significant(value.measured),
+            "none" if value.measured is None else significant(value.measured),
             NONE if value.gap is None else signed(value.gap, 4),
             agreement(value.off),
             f"{sum(agreement(each) is Agreement.AGREES for each in off)} of {len(off)}",
