@@ -245,7 +245,7 @@ def _pairs(records: Records) -> TextTable:
         tuple(groups),
         (
             f"mean RMSE on ML-100K and its standard deviation over folds and runs, of the config {name}",
-            f"the best pair is printed as λ 0.08, d 3; here it is, for {'; '.join(best)}",
+            f"λ: ridge; d: factors; the best pair is printed as λ 0.08, d 3; the least error here: {'; '.join(best)}",
         ),
     )
 
