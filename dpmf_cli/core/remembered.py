@@ -24,7 +24,8 @@ def state(folders: Iterable[str | Path]) -> dict[str, str]:
 
 def _files(folder: str) -> Iterable[tuple[str, str]]:
     with suppress(OSError):  # not there
-        for name in sorted(os.listdir(folder)):
+        # Python makes this folder when a package is imported for the first time.
+        for name in sorted({*os.listdir(folder)} - {"__pycache__"}):
             try:
                 yield name, files.sha256(files.read_file(Path(folder, name)))
             except OSError:  # a folder, or a file that cannot be read

@@ -104,6 +104,7 @@ def test_what_has_changed_is_not_remembered(tmp_path: Path, monkeypatch: pytest.
         lambda _: monkeypatch.setattr(remembered, "_CODE", b"older"),
     ):
         remembered.remember("name", "value", remembered.state([file.parent]))
+        (file.parent / "__pycache__").mkdir(exist_ok=True)
         assert remembered.recall("name") == "value"
         change(next(tmp_path.glob("cache/*/*")))
         assert remembered.recall("name") is None
