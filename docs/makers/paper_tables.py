@@ -4,7 +4,6 @@ The tables need only committed files: the papers' YAML, the records of their exp
 all methods, and the bibliography. They need no results.
 """
 
-import itertools
 import math
 import re
 from collections import Counter
@@ -22,7 +21,7 @@ from dpmf_cli.papers.claims import ANY, Claim, PaperFindings, all_papers
 from dpmf_cli.papers.printed import printed_crossing
 from dpmf_cli.papers.record import Explored, Record, path_of, read_record
 from dpmf_cli.papers.space import Setting, Space
-from dpmf_cli.papers.verdicts import OPEN, Judged, Word, judged
+from dpmf_cli.papers.verdicts import OPEN, Judged, Word
 from dpmf_cli.report.leaders import Ranking, shipped
 from dpmf_cli.report.tables.layout import NONE, Group, TextTable
 from dpmf_cli.report.tables.papers import agreeing, most_agreeing, verdicts
@@ -99,22 +98,24 @@ AGAIN = Path(__file__).parents[1] / "papers" / "explored" / "again"
 
 def _again(records: Records) -> TextTable:
     """Returns how many verdicts of each word got which word with other folds, other noise, and other settings."""
+
+    def second(key: str) -> Record:
+        return read_record(path_of(AGAIN, key)) or Record(paper=key, version="")
+
+    def found(records: Records) -> dict[tuple[str, str, str], Judged]:
+        on_it = (each for each in all_verdicts(records) if each.data == "ml-100k")
+        return {(each.paper.title, each.claim.id, each.of.text): each.of for each in on_it}
+
+    first, again, none = found(records), found(second), Judged("no data")
     words = [word for word in get_args(Word) if word != "undecided"]
-    turned, likely, by_paper = Counter[tuple[Word, Word]](), 0.0, []
-    for key, found in all_papers().items():
-        again = read_record(path_of(AGAIN, key))
-        both = records(key).data, again.data if again else {}
-        of_paper = Counter[tuple[Word, Word]]()
-        for data, claim in itertools.product(both[0].keys() & both[1].keys(), found.claims):
-            one, two = ({each.text: each for each in judged(of[data], claim.id)} for of in both)
-            for text in one | two:
-                before, after = one.get(text, Judged("no data")), two.get(text, Judged("no data"))
-                if {before.word, after.word} != {"no data"}:
-                    of_paper[before.word, after.word] += 1
-                    likely += before.flips
-        same = sum(of_paper[word, word] for word in words)
-        by_paper += [f"{found.title} {same} of {of_paper.total()}"] * bool(of_paper)
-        turned += of_paper
+    turned, same, likely = Counter[tuple[Word, Word]](), dict[str, list[bool]](), 0.0
+    for key in first | again:
+        before, after = first.get(key, none), again.get(key, none)
+        if {before.word, after.word} != {"no data"}:
+            turned[before.word, after.word] += 1
+            same.setdefault(key[0], []).append(before.word == after.word)
+            likely += before.flips
+    by_paper = (f"{title} {sum(each)} of {len(each)}" for title, each in same.items())
     return _table(
         "Verdicts on MovieLens 100K, first and again",
         ("first", *(f"again: {word}" for word in words)),

@@ -192,6 +192,11 @@ class Exploration:
     def paper(self) -> PaperFindings:
         return paper(self.key)
 
+    @property
+    def first(self) -> ExperimentConfig:
+        """A shipped config; all of them have one data set, one partition, and one seed."""
+        return next(iter(self.configs[self.data][0].values()))
+
 
 def exploration(key: str, data: str, count: int | None = None, seed: int | None = None) -> Exploration:
     """What exploring a paper would run: `count` settings, or as many as its space says.
@@ -231,7 +236,7 @@ def recorded(of: Exploration, folders: Folders, processes: int, folder: Path) ->
     DpmfError, before anything runs, if the record there is of another seed."""
     path = path_of(folder, of.key)
     before = read_record(path)
-    kept, seed = before.data if before else {}, next(iter(of.configs[of.data][0].values())).seed
+    kept, seed = before.data if before else {}, of.first.seed
     if other := {each.seed for each in kept.values()} - {seed}:
         raise DpmfError(f"{path}: is of seed {other.pop()}, not {seed}; name another folder with --record")
     found = explore(of, folders, processes)
@@ -256,9 +261,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
     collected = {data: list(_collected(under, folders, store)) for data, under in of.configs.items()}
     experiments = [{data: each[at] for data, each in collected.items()} for at in range(len(of.settings))]
     shipped = {data: next(_collected([under], folders, store)) for data, under in of.shipped.items()}
-    config = next(iter(of.configs[of.data][0].values()))
-
-    spec = config.dataset
+    config, spec = of.first, of.first.dataset
     whole = spec.model_copy(update={"sample": None}) if isinstance(spec, CatalogSpec) else spec
     by_setting = [_on_folds(of, each, config.folds_run) for each in experiments]
     most = max(each.folds for under in shipped.values() for each in under.values())
@@ -292,7 +295,7 @@ def _judged(of: Exploration, folders: Folders, store: Store) -> Explored:
         tried.append(Tried(setting=setting, margins=margins, off=off))
     return Explored(
         title=title(whole),
-        checksum=load(config.dataset, folders, config.split).identity.checksum,
+        checksum=load(spec, folders, config.split).identity.checksum,
         partition=config.folds,
         folds=config.folds_run,
         runs=config.runs,

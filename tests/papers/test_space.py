@@ -15,7 +15,7 @@ from dpmf_cli.experiment.config.loading import ConfigPath, with_values
 from dpmf_cli.papers.claims import paper
 from dpmf_cli.papers.rules import digest_of
 from dpmf_cli.papers.space import Space, Value, explored, halves, space, space_of
-from dpmf_cli.studies.explore import shipped, with_settings
+from dpmf_cli.studies.explore import exploration, shipped, with_settings
 from tests.committed import ROOT
 from tests.configs import SHIPPED
 
@@ -49,6 +49,9 @@ def test_settings_that_are_named_are_tried_too() -> None:
 def test_a_choice_can_be_open_on_one_data_set_only() -> None:
     first = {data: space("neera2020").of(data).open[0].name for data in ("jester-1", "ml-100k")}
     assert first == {"jester-1": "Jester's ratings", "ml-100k": "BLP-MoG-MF's ridge"}
+    for data, each in exploration("neera2020", "jester-1").configs.items():
+        keys = {config.dataset.key for under in each for config in under.values()}
+        assert keys == {data} | ({"jester-1-sample-73421-2000000r-seed1"} if data == "jester-1" else set())
     broken = made(2, 3).model_dump()
     broken["open"][0]["only"] = "jester"
     with pytest.raises(DpmfError, match=r'"0" is only of "jester", which is not under data'):
@@ -84,8 +87,6 @@ def test_a_path_passes_over_entries_that_have_no_use_for_its_key() -> None:
     config = load_config(CONFIGS / "ml100k_bounded.yaml")
     assert with_values(config, {"*.effects.sum_share": 0.2})[1] == set()
     assert with_values(config, {"*.effects.noise_on_unrated": True})[1] == {"*.effects.noise_on_unrated"}
-    of_one = {f"config[{name}].folds": 4 for name in ("another", config.name)}
-    assert with_values(config, of_one)[1] == {f"config[{config.name}].folds"}
     shares = with_values(config, {"psgd|pals.user_share": 0.7})[0]["algorithms"]
     assert {each["algorithm"] for each in shares if "user_share" in each} == {"pals"}
 

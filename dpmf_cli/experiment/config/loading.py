@@ -287,11 +287,9 @@ class ConfigPath:
 def places(
     config: ExperimentConfig, data: dict[str, Any], path: ConfigPath
 ) -> Iterator[tuple[Algorithm | None, dict[str, Any]]]:
-    """Yields what a path means: each entry with its part of the config's plain data, or None with all of it;
-    `config[NAME].KEY` means the config of that name alone."""
+    """Yields what a path means: each entry with its part of the config's plain data, or None with all of it."""
     if path.algorithms == {"config"}:
-        if path.label in (None, config.name):
-            yield None, data
+        yield None, data
         return
     for entry, holder in zip(config.entries, [*data["baselines"], *data["algorithms"]], strict=True):
         named = entry.algorithm in path.algorithms
